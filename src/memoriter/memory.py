@@ -682,6 +682,10 @@ class Memory:
             self._scope = ScopeCheck(scope_of(self.settings))
         return self._scope.allows(session_key)
 
+    def allows_name(self, session: str | None) -> bool:
+        """Return whether a session may use the memory whose name may be a session key. Other names are allowed."""
+        return session is None or not any(mark in session for mark in ":@") or self.allows(session)
+
     def prompt_section(
         self, hints: Mapping[str, str], *, language: Language = "en", session_key: str | None = None
     ) -> str:

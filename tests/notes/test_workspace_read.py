@@ -154,3 +154,22 @@ def test_any_bytes_give_a_document_or_an_error_message(tmp_path: Path, data: byt
     document = read(tmp_path, data, max_bytes=120)
     assert document.size == len(data)
     assert document.text.encode("utf-8").decode("utf-8") == document.text  # valid characters only
+
+
+def test_an_extra_path_that_becomes_a_link_out_of_the_workspace_is_not_read(tmp_path: Path) -> None:
+    root, outside = tmp_path / "ws", tmp_path / "outside"
+    for folder in (root / "docs", outside):
+        folder.mkdir(parents=True)
+        (folder / "a.md").write_text(folder.name)
+    source = Workspace(root, extra_paths=[Path("docs")])
+    (found,) = source.scan().files
+    (root / "docs").rename(root / "old")
+    (root / "docs").symlink_to(outside, target_is_directory=True)
+    with pytest.raises(SourceError):
+        source.read(found)
+    with pytest.raises(SourceError):
+        source.excerpt("docs/a.md")
+    listed = source.scan()
+    assert listed.files == ()
+    reasons = [problem.reason for problem in listed.problems if problem.path.endswith("docs")]
+    assert reasons == ["The path became a link out of the workspace. It was not read."]

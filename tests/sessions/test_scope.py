@@ -25,7 +25,14 @@ KINDS = [
     ("agent:main:subagent:7", False),
     ("cron:nightly", False),
     ("agent:main:telegram:direct:42:group:1", False),
-]
+    *((f"agent:main:{key}", False) for key in (
+        "whatsapp:120363@g.us", "matrix:!room:example.org", "zulip:stream:general", "irc:#public", "signal:groups:7",
+        "telegram:chat:-1001234", "xmpp:a@conference.example.org", "teams:19:meeting", "line:c4711", "slack:c1",
+        "feishu:oc_1", "GROUP_1", "discord:guild:1:2", "mattermost:team:x",
+    )),
+    ("agent:main:matrix:dm:@anna:example.org", True),
+    ("work-2026", True),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("key", "allowed"), KINDS)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evals.redaction import KINDS, caught
 from memoriter.text.redaction import find_secrets, redact, without_private
 
 A40 = "abcdefghij0123456789ABCDEFGHIJ0123456789"
@@ -82,6 +83,12 @@ HARMLESS = [
     "sk-learn is scikit-learn; akita; asian; skip-connections-in-a-residual-network",
     "ISBN 978-3-16-148410-0, IBAN DE89 3704 0044 0532 0130 00",
     "圆周率 3.14159265358979323846",
+    "password: $PASSWORD, token: {token}, secret: (see vault), api_key: *****",
+    "the password for the wifi is on the fridge",
+    "Cookie: two eggs and flour",
+    "login page, password field, machine room",
+    "全角ＡＢＣ１２３ stays",
+    "the recovery phrase is kept in the safe",
 ]
 
 
@@ -98,6 +105,11 @@ def test_a_named_secret_is_removed_and_its_name_stays(text: str, secret: str) ->
     cleaned = redact(text)
     assert secret not in cleaned
     assert cleaned.startswith(text.split(secret, maxsplit=1)[0])
+
+
+def test_at_least_65_of_69_kinds_are_caught() -> None:
+    assert len(KINDS) == 69
+    assert len(caught()) >= 65
 
 
 @pytest.mark.parametrize("text", HARMLESS)
@@ -132,6 +144,17 @@ ADVERSARIAL = [
     "bearer " * 14_000,
     "密码是" * 30_000,
     "<private>" * 11_000,
+    "curl -u " * 12_000,
+    "machine a login " * 6_000,
+    "cookie: a=" * 10_000,
+    "seed phrase is a " * 6_000,
+    "password for a " * 7_000,
+    "secret: " * 12_000,
+    "secret: a_b " * 8_000,
+    "heroku 1-" * 11_000,
+    "abc8Q~" * 16_000,
+    "client-key-data: " * 6_000,
+    "\u200bｇｈｐ" * 20_000,
     "<private" + " " * 100_000,
 ]
 

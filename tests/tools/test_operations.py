@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from memoriter.tools.table import OPERATIONS, call
 from memoriter.tools.toolbox import Toolbox
@@ -86,3 +89,17 @@ def test_a_cursor_is_only_valid_for_its_own_list(open_memory) -> None:
     assert wrong["error"] == "`cursor` belongs to a list in another order. Start again without it."
     for cursor in ("x", "é", "W10", "WyJjcmVhdGVkIiwgIngiLCAxXQ", "WyJjcmVhdGVkIiwgTmFOLCAieCJd"):
         assert call(memory, "entries.list", {"cursor": cursor})["error"].startswith("`cursor` ")
+
+
+@pytest.mark.parametrize("session", ["agent:main:telegram:group:42", "whatsapp:120363@g.us", "irc:#public"])
+def test_a_session_key_in_the_arguments_is_checked_too(open_memory: Any, session: str) -> None:
+    memory = open_memory()
+    memory.entries.add("I prefer green tea.")
+    toolbox = Toolbox(memory, tools=OPERATIONS)
+    assert toolbox.call("recall", {"query": "I prefer green tea.", "session": session})["text"] == ""
+    messages = [{"role": "user", "content": "I prefer black tea over green tea."}]
+    for operation in ("capture", "flush", "summarise"):
+        refused = toolbox.call(operation, {"messages": messages, "session": session})
+        assert refused["error"] == "This session may not write to this memory."
+    assert [entry.text for entry in memory.entries.list()] == ["I prefer green tea."]
+    assert "green tea" in toolbox.call("recall", {"query": "I prefer green tea.", "session": "s-1"})["text"]

@@ -136,7 +136,7 @@ class Handlers:
         """Return the memories that are relevant to the user's message."""
         options = self._memory.settings.retrieval
         query = question_of(moment)
-        if not query or not options.inject_on_query:
+        if not query or not options.inject_on_query or not self._allows(moment):
             return None
         recalled = self._memory.recall(
             query,
@@ -156,9 +156,13 @@ class Handlers:
         named = self._memory.settings.origin("retrieval.max_memories") != "default"
         return None if named and self._share.entries != 0 else self._share.entries
 
+    def _allows(self, moment: Moment) -> bool:
+        """Return whether the session of a moment may use the memory, by its key and by its name."""
+        return self._memory.allows(moment.session_key) and self._memory.allows_name(moment.session)
+
     def capture(self, moment: Moment) -> Effect | None:
         """Capture statements from the turns since the last capture of this session."""
-        if not self._memory.allows(moment.session_key):
+        if not self._allows(moment):
             return None
         return Effect(remembered=tuple(self._capture(moment)))
 
@@ -169,7 +173,7 @@ class Handlers:
 
     def flush(self, moment: Moment) -> Effect | None:
         """Write a note about the turns that the conversation is about to lose."""
-        if not self._memory.allows(moment.session_key):
+        if not self._allows(moment):
             return None
         return _effect(
             self._service.maybe_flush_memory(
@@ -182,7 +186,7 @@ class Handlers:
 
     def end(self, moment: Moment) -> Effect | None:
         """End a session: process turns that still wait, and write the summary."""
-        if not self._memory.allows(moment.session_key):
+        if not self._allows(moment):
             return None
         remembered: list[Remembered] = []
         if self._entries:

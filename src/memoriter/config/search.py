@@ -180,7 +180,7 @@ class ScopeRuleSettings(Section):
 
     action: Literal["allow", "deny"]
     channel: str | None = None
-    chat_type: Literal["direct", "group", "channel", "unattended"] | None = None
+    chat_type: Literal["direct", "group", "channel", "unattended", "unknown"] | None = None
     key_prefix: str | None = None
 
     @model_validator(mode="before")
@@ -219,7 +219,7 @@ class ScopeSettings(Section):
     rules: tuple[ScopeRuleSettings, ...] = Field(
         default=(ScopeRuleSettings(action="allow", chat_type="direct"),),
         description="Rules such as `allow chat_type=direct` or `deny channel=slack key_prefix=slack:channel:`. "
-        "Conditions: `channel`, `chat_type` (`direct`, `group`, `channel`, `unattended`), `key_prefix`.",
+        "Conditions: `channel`, `chat_type` (`direct`, `group`, `channel`, `unattended`, `unknown`), `key_prefix`.",
     )
 
 

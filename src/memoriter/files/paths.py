@@ -104,7 +104,10 @@ def _folder_error(error: OSError, name: str) -> PathRefused | NotFound:
 
 @contextmanager
 def open_inside(root: str, relative: str) -> Iterator[int]:
-    """Open the regular file ``root/relative`` and yield its descriptor. Links below the root are refused."""
+    """Open the regular file ``root/relative`` and yield its descriptor.
+
+    ``root`` is a resolved path. Links in it or below it, which must have been made since, are refused.
+    """
     try:
         descriptor = _walk(root, relative.split("/")) if _CAN_WALK else _open_and_compare(root, relative)
     except OSError as error:
@@ -118,8 +121,10 @@ def open_inside(root: str, relative: str) -> Iterator[int]:
 
 
 def _walk(root: str, parts: list[str]) -> int:
-    folder = os.open(root, _FOLDER)
+    folder = os.open(root, _FOLDER | _NOFOLLOW)
     try:
+        if os.path.realpath(root) != root or not os.path.samestat(os.fstat(folder), os.lstat(root)):
+            raise OSError(errno.ELOOP, "a link")
         for part in parts[:-1]:
             inner = os.open(part, _FOLDER | _NOFOLLOW, dir_fd=folder)
             os.close(folder)

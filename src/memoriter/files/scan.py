@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from memoriter.files.globs import PathGlobs
 from memoriter.records import FoundFile, Problem
 
 #: Folders of programs. Markdown files in them are not notes. Hidden folders are left out too.
@@ -45,12 +46,14 @@ class Tree:
     #: The prefix of relative paths in citations: "", "notes/" or "/home/me/notes/".
     shown: str
     #: Matches the relative paths of the files that belong to the memory.
-    pattern: re.Pattern[str]
+    pattern: re.Pattern[str] | PathGlobs
     #: Relative paths at which a scan starts. "" is the folder itself.
     starts: tuple[str, ...]
 
     def matches(self, relative: str) -> bool:
         """Return whether a relative path belongs to the memory."""
+        if isinstance(self.pattern, PathGlobs):
+            return self.pattern.matches(relative)
         return self.pattern.fullmatch(relative) is not None
 
     def contains(self, path: str) -> bool:
@@ -102,7 +105,7 @@ def tree_of(root: Path, extra: Path, patterns: Sequence[str]) -> Tree | None:
     real = os.path.realpath(path)
     if Path(real).is_dir():
         shown = _citation_prefix(str(root.absolute()), path) or _citation_prefix(home, real) or _folder(path)
-        return Tree(real, shown.removeprefix("./"), _any_of(patterns), ("",))
+        return Tree(real, shown.removeprefix("./"), PathGlobs(tuple(patterns)), ("",))
     if Path(real).exists():
         folder, name = os.path.split(real)
         shown = _citation_prefix(home, folder) or _folder(folder)
@@ -138,22 +141,6 @@ def _citation_prefix(home: str, folder: str) -> str | None:
 
 def _folder(path: str) -> str:
     return path.replace(os.sep, "/").rstrip("/") + "/"
-
-
-def _any_of(patterns: Sequence[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{_pattern(pattern)})" for pattern in patterns), re.IGNORECASE)
-
-
-def _pattern(pattern: str) -> str:
-    """Convert a glob to a regular expression. ``**/`` matches any folders. No wildcard matches a leading dot."""
-    *folders, name = pattern.removeprefix("./").split("/")
-    parts = [_FOLDERS if folder == "**" else _segment(folder) + "/" for folder in folders]
-    return "".join(parts) + (_FOLDERS + r"(?!\.)[^/]+" if name == "**" else _segment(name))
-
-
-def _segment(glob: str) -> str:
-    wild = re.escape(glob).replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
-    return wild if glob.startswith(".") else r"(?!\.)" + wild
 
 
 class Walk:

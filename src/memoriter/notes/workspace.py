@@ -54,6 +54,8 @@ class Workspace:
         #: The folder with the notes. "." is the workspace itself.
         self.folder = folder
         self.max_bytes = max_bytes
+        #: Extra paths in the workspace. A `git pull` may turn one into a link that leads out, which is then not read.
+        self._inside = frozenset(extra for extra in self.extra_paths if self._is_inside(extra))
         self._trees = self._current_trees()
 
     # ---- listing ----------------------------------------------------------------------------------------------
@@ -86,11 +88,26 @@ class Workspace:
         return FoundFile(tree.shown + relative, "memory", real, status.st_mtime_ns, status.st_size)
 
     def _current_trees(self) -> list[Tree]:
-        return trees_of(self.root, self.extra_paths, self.patterns, self.own_patterns, self.folder)
+        extra = [path for path in self.extra_paths if not self._leads_out(path)]
+        return trees_of(self.root, extra, self.patterns, self.own_patterns, self.folder)
+
+    def _is_inside(self, extra: Path) -> bool:
+        home = os.path.realpath(self.root)
+        real = os.path.realpath(absolute(self.root, extra))
+        return (real + os.sep).startswith(home.rstrip(os.sep) + os.sep)
+
+    def _leads_out(self, extra: Path) -> bool:
+        return extra in self._inside and not self._is_inside(extra)
 
     def _missing(self) -> list[Problem]:
+        missing = [path for path in self._roots() if not Path(path).exists()]
+        moved = [absolute(self.root, extra) for extra in self.extra_paths if self._leads_out(extra)]
         return [
-            Problem(path, "The path does not exist.") for path in self._roots() if not Path(path).exists()
+            *(Problem(path, "The path does not exist.") for path in missing),
+            *(
+                Problem(path, "The path became a link out of the workspace. It was not read.")
+                for path in moved
+            ),
         ]
 
     def _roots(self) -> list[str]:

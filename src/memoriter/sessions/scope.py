@@ -1,12 +1,13 @@
 """Rules for which sessions may use the memory.
 
-By default, the memory is available in direct chats only, because notes are private. Rules are tried in order, and the
-first match decides. A session that is not allowed gets an empty answer instead of an error, so that members of a group
-do not learn that there are notes.
+By default, the memory is available in direct chats only, because notes are private. A chat is direct only if its key
+says so. Rules are tried in order, and the first match decides. A session that is not allowed gets an empty answer
+instead of an error, so that members of a group do not learn that there are notes.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,16 @@ from typing import Literal, NamedTuple
 
 from memoriter import logs
 
-_SHARED = {"group": "group", "supergroup": "group", "room": "group", "channel": "channel"}
+_SHARED = {
+    **dict.fromkeys(
+        ("group", "groups", "supergroup", "room", "rooms", "space", "team", "guild", "server"), "group"
+    ),
+    **dict.fromkeys(("channel", "channels", "stream", "topic", "public", "broadcast", "forum"), "channel"),
+}
+_DIRECT = {"main", "direct", "dm", "dms", "im", "private"}
+#: Marks of groups in the ids of WhatsApp, Matrix, IRC and Telegram.
+_SHARED_ID = re.compile(r".*@g\.us|.*@broadcast|[!#&+@].*|-\d+|.*@(?:conference|muc)\..*", re.DOTALL)
+_WORDS = re.compile(r"[^\W_]+")
 #: Automated work without a person in the chat. Its output may go anywhere, so it is not a direct chat.
 _UNATTENDED = {"subagent", "cron", "hook", "webhook", "heartbeat"}
 #: Words in a key that are not channels.
@@ -28,7 +38,7 @@ class SessionKey(NamedTuple):
     #: The key without "agent:<id>:".
     rest: str
     channel: str | None
-    #: "direct", "group", "channel" or "unattended".
+    #: "direct", "group", "channel", "unattended" or "unknown".
     chat_type: str
 
     @classmethod
@@ -45,9 +55,17 @@ class SessionKey(NamedTuple):
 def _chat_type(parts: list[str]) -> str:
     # A key that mentions a group anywhere is a group. If in doubt, notes are hidden.
     for part in parts:
-        if part in _SHARED:
-            return _SHARED[part]
-    return "unattended" if _UNATTENDED.intersection(parts) else "direct"
+        for word in (part, *_WORDS.findall(part)):
+            if word in _SHARED:
+                return _SHARED[word]
+    if _UNATTENDED.intersection(parts):
+        return "unattended"
+    # The part after "dm" or "direct" is a person's id, such as "+15551234567" or "@anna:example.org".
+    named = [place for place, part in enumerate(parts) if part in _DIRECT]
+    if any(_SHARED_ID.fullmatch(part) for part in parts[: named[0] if named else None]):
+        return "group"
+    # A key without a channel is the id that a program gave its own session.
+    return "direct" if named or len(parts) == 1 else "unknown"
 
 
 log = logs.get("sessions")

@@ -54,7 +54,36 @@ def redact_part(part: str, whole: str) -> str:
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Find secrets in order, without overlaps. Of two that overlap, the first and longer one is returned."""
+    """Find secrets in order, without overlaps. Of two that overlap, the first and longer one is returned.
+
+    Full-width letters and invisible characters do not hide a secret.
+    """
+    if _DISGUISED.search(text):
+        plain, places = _unmask(text)
+        return [Secret(places[one.start], places[one.end - 1] + 1, one.kind) for one in _find(plain)]
+    return _find(text)
+
+
+_DISGUISED = re.compile(
+    "[\u00ad\u200b-\u200d\u2060\ufeff\uff10-\uff19\uff21-\uff3a\uff3f\uff0d\uff41-\uff5a]"
+)
+
+
+def _unmask(text: str) -> tuple[str, list[int]]:
+    """Return the text with plain letters and without invisible characters, and the place of each character."""
+    chars, places = list[str](), list[int]()
+    for place, char in enumerate(text):
+        if not _DISGUISED.match(char):
+            chars.append(char)
+        elif char >= "\uff00" and char != "\ufeff":
+            chars.append(chr(ord(char) - 0xFEE0))
+        else:
+            continue
+        places.append(place)
+    return "".join(chars), places
+
+
+def _find(text: str) -> list[Secret]:
     lowered = text.lower()
     found = [
         secret
@@ -107,9 +136,15 @@ class SecretRule:
 
     def find(self, text: str) -> Iterator[Secret]:
         group: str | int = "s" if "s" in self.pattern.groupindex else 0
-        for match in self.pattern.finditer(text):
+        at = 0
+        while match := self.pattern.search(text, at):
+            start, end = match.span(group)
             if self.judge is None or self.judge(match.group(group)):
-                yield Secret(*match.span(group), self.kind)
+                yield Secret(start, end, self.kind)
+                at = max(end, match.start() + 1)
+            else:
+                # What is not a secret may be the name of one: `secret: aws_secret_access_key = …`.
+                at = max(start, match.start() + 1)
 
 
 def _token(kind: str, body: str, *hints: str) -> SecretRule:
@@ -119,9 +154,8 @@ def _token(kind: str, body: str, *hints: str) -> SecretRule:
 
 def _looks_secret(value: str) -> bool:
     """Return whether a value after ``password:`` looks like a secret, not like prose, code or a placeholder."""
-    if (
-        value.startswith(("[redacted", "<", "$", "{", "%", "*", "...", "…", "(", "process.", "os.", "env."))
-        or "(" in value
+    if value.startswith(("[redacted", "%", "...", "…", "process.", "os.", "env.")) or _PLACEHOLDER.match(
+        value
     ):
         return False
     kinds = (
@@ -129,9 +163,15 @@ def _looks_secret(value: str) -> bool:
         any(c.isalpha() for c in value),
         any(not c.isalnum() for c in value),
     )
-    return (
-        sum(kinds) >= 2 and len(set(value)) > 3 and not re.fullmatch(r"[A-Za-z]+[-_./'’][A-Za-z]+.?", value)
-    )
+    return sum(kinds) >= 2 and len(set(value)) > 3 and not _PHRASE.fullmatch(value)
+
+
+#: Variables, templates, stars and function calls in place of a value.
+_PLACEHOLDER = re.compile(
+    r"\$\{|\$\(|\$[A-Za-z_]{1,60}$|\{\{|\{[A-Za-z_. ]{0,60}\}?$|<[A-Za-z_ -]{0,60}>?$|\*{2,}|\([A-Za-z ]{0,60}\)?$"
+    r"|[A-Za-z_][\w.]{0,60}[(\[]"
+)
+_PHRASE = re.compile(r"[A-Za-z]+[-./'’][A-Za-z]+.?|[A-Za-z]+(?:_[A-Za-z]+)+.?")
 
 
 def _luhn(number: str) -> bool:
@@ -157,7 +197,7 @@ _NAMES = (
     r"|(?:auth|access|refresh|bearer|api|bot)[ _-]?token|token|client[ _-]?secret|aws_secret_access_key"
 )
 _CHINESE_NAMES = "密码|口令|密钥|私钥|令牌|密碼|金鑰|權杖|暗号|パスワード|비밀번호"
-_VALUE = r"""(?P<s>[^\s"'`“”‘’，。；、<>]{5,199}[^\s"'`“”‘’，。；、<>,;.:)])"""
+_VALUE = r"""(?P<s>(?:<(?![^\s<>]{1,100}>))?[^\s"'`“”‘’，。；、<>]{5,199}[^\s"'`“”‘’，。；、<>,;.:)])"""
 
 SECRET_RULES: tuple[SecretRule, ...] = (
     SecretRule(
@@ -216,6 +256,64 @@ SECRET_RULES: tuple[SecretRule, ...] = (
     _token("databricks token", r"dapi[a-f0-9]{32}(?:-\d)?", "dapi"),
     _token("alibaba key", r"LTAI[A-Za-z0-9]{12,26}", "ltai"),
     _token("tencent key", r"AKID[A-Za-z0-9]{13,40}", "akid"),
+    _token("memoriter token", r"mmr_[A-Za-z0-9_-]{30,60}", "mmr_"),
+    _token("notion token", r"secret_[A-Za-z0-9]{32,60}", "secret_"),
+    _token("mailgun key", r"key-[0-9a-f]{32}", "key-"),
+    _token("heroku key", r"HRKU-[A-Za-z0-9_-]{30,80}", "hrku-"),
+    _token("dropbox token", r"sl\.[A-Za-z0-9_-]{40,300}", "sl."),
+    SecretRule(
+        "heroku key",
+        ("heroku",),
+        re.compile(r"(?i)heroku[^\n]{0,40}?(?P<s>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})(?![0-9a-f-])"),
+    ),
+    SecretRule(
+        "azure secret",
+        ("q~",),
+        re.compile(r"(?<![\w~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,40}(?![A-Za-z0-9_~-])"),
+    ),
+    SecretRule(
+        "password",
+        ("curl",),
+        re.compile(
+            r"""(?i)(?<![\w.])curl\s[^\n]{0,200}?(?:-u|--user)[ =]{0,2}["']?[^\s:"']{1,100}:(?P<s>[^\s"']{3,200})"""
+        ),
+        lambda value: not value.startswith(("[redacted", "$", "<", "{")),
+    ),
+    SecretRule(
+        "password",
+        ("machine", "default"),
+        re.compile(
+            r"(?i)(?<!\w)(?:machine\s{1,4}\S{1,200}|default)\s{1,8}login\s{1,4}\S{1,100}\s{1,8}password\s{1,4}(?P<s>\S{3,200})"
+        ),
+        lambda value: not value.startswith(("[redacted", "$", "<", "{")),
+    ),
+    SecretRule(
+        "cookie",
+        ("cookie:",),
+        re.compile(
+            r"(?i)(?<!\w)(?:set-)?cookie:\s{0,3}(?P<s>[\w.-]{1,60}=[^\s;,]{8,1000}(?:;\s?[\w.-]{1,60}=[^\s;,]{1,1000}){0,30})"
+        ),
+    ),
+    SecretRule(
+        "cookie",
+        ("sess", "connect.sid"),
+        re.compile(
+            r"(?i)(?<![\w.])(?:sess(?:ion)?_?(?:id|token)|jsessionid|phpsessid|connect\.sid)=(?P<s>[A-Za-z0-9%._-]{16,200})"
+        ),
+    ),
+    SecretRule(
+        "private key",
+        ("client-key-data",),
+        re.compile(r"client-key-data:\s{0,4}(?P<s>[A-Za-z0-9+/=]{20,20000})"),
+    ),
+    SecretRule(
+        "seed phrase",
+        ("seed", "recovery", "mnemonic", "backup", "助记词", "助記詞"),
+        re.compile(
+            r"(?:(?i:(?:seed|recovery|backup)\s{1,3}(?:phrase|words?)|mnemonic)|助记词|助記詞)[^\n:：]{0,30}?(?:[:：]|\bis\b|是)\s{0,4}"
+            r"""["'“]?(?P<s>(?:\d{0,2}\.? ?[a-z]{3,8}[ ,\n]{1,3}){11,23}[a-z]{3,8})"""
+        ),
+    ),
     _token("vault token", r"hv[sbr]\.[A-Za-z0-9_-]{20,200}", "hvs.", "hvb.", "hvr."),
     _token(
         "key",
@@ -269,7 +367,7 @@ SECRET_RULES: tuple[SecretRule, ...] = (
         "secret",
         ("pass", "pwd", "secret", "key", "token"),
         re.compile(
-            rf"""(?i)(?<![a-z])(?:{_NAMES})["'`]?\s{{0,3}}(?:=>|:=|[:=：＝]|\bis\b)\s{{0,3}}["'`“]?{_VALUE}"""
+            rf"""(?i)(?<![a-z])(?:{_NAMES})["'`]?(?:\s(?:for|of|to|on|at|in)\s[^\n:=,.;]{{1,40}}?)?\s{{0,3}}(?:=>|:=|[:=：＝]|\bis\b)\s{{0,3}}["'`“]?{_VALUE}"""
         ),
         _looks_secret,
     ),

@@ -192,6 +192,8 @@ class Tool:
     #: Whether it deletes or overwrites stored data.
     destructive: bool = False
     owner_only: bool = False
+    #: Whether its argument `session` may be a session key, which must be allowed too.
+    names_session: bool = False
     #: Whether the result names folders of this machine. Only the owner sees them in full.
     reveals_paths: bool = False
 

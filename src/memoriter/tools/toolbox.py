@@ -126,7 +126,8 @@ class Toolbox:
                 return "broken", _error(tool.empty, message, "internal_error", {"name": name})
 
     def _run(self, tool: Tool, call: Call[Any]) -> tuple[Outcome, Result]:
-        if call.memory.allows(self._session_key):
+        named = getattr(call.arguments, "session", None) if tool.names_session else None
+        if call.memory.allows(self._session_key) and call.memory.allows_name(named):
             return "ok", {**tool.run(call).to_json(), "disabled": False}
         if tool.read_only:
             return "ok", {**tool.empty, "disabled": False}

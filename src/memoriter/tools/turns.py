@@ -188,6 +188,7 @@ OPERATIONS = (
         RecallArguments,
         RecallResult,
         _recall,
+        names_session=True,
     ),
     Tool(
         "capture",
@@ -198,6 +199,7 @@ OPERATIONS = (
         CaptureResult,
         _capture,
         read_only=False,
+        names_session=True,
     ),
     Tool(
         "flush",
@@ -207,6 +209,7 @@ OPERATIONS = (
         SavedJson,
         _flush,
         read_only=False,
+        names_session=True,
     ),
     Tool(
         "summarise",
@@ -215,6 +218,7 @@ OPERATIONS = (
         SavedJson,
         _summarise,
         read_only=False,
+        names_session=True,
     ),
     Tool(
         "prompt",
