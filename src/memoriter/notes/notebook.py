@@ -240,12 +240,13 @@ def _append_section(before: str, section: str) -> str:
 
 def _find_lines(needle: str, text: str) -> tuple[int, int] | None:
     """Return the first and last line of a text inside a note, as whole lines, or None."""
-    text, needle = text.replace("\r\n", "\n"), needle.strip("\n")
-    found = re.search(rf"(?:\A|\n)({re.escape(needle)})(?:\n|\Z)", text)
-    if not found:
+    text, wanted = text.replace("\r\n", "\n"), needle.strip("\n")
+    lines = f"\n{text}\n"
+    found = lines.find(f"\n{wanted}\n")
+    if found < 0:
         return None
-    start = text.count("\n", 0, found.start(1)) + 1
-    return start, start + needle.count("\n")
+    start = lines.count("\n", 0, found) + 1
+    return start, start + wanted.count("\n")
 
 
 def _first_words(text: str) -> str:
