@@ -53,11 +53,14 @@ def test_the_focus_moves_into_the_opened_panel_and_back_to_the_row(gateway: Serv
         expect(page.locator(".panel")).to_be_focused()
         page.keyboard.press("Tab")
         expect(page.locator(".panel-bar :focus")).to_have_count(1)
-        page.keyboard.press("j")  # the row after the open one
-        expect(page.locator(row).nth(2)).to_be_focused()
+        before = page.url
+        page.keyboard.press("j")  # opens what is after it
+        page.wait_for_url(lambda url, before=before: url != before)
+        expect(page.locator(".panel")).to_be_focused()
+        expect(page.locator(".panel .statement")).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.locator(".panel .statement")).to_have_count(0)
-        expect(page.locator(row).nth(1)).to_be_focused()
+        expect(page.locator(row).nth(2)).to_be_focused()
 
 
 def test_typing_keeps_the_focus(gateway: Served, visit: Visit) -> None:

@@ -318,3 +318,16 @@ def test_a_recall_shows_what_entered_the_prompt_then(gateway: Served, visit: Vis
     page.reload()
     expect(page.locator(".panel .statement")).to_have_text("(query erased)")
     expect(page.locator(".panel")).not_to_contain_text("Amália")
+
+
+@pytest.mark.parametrize("query", ["can we deploy on a Friday after lunch?", "server", "zzzzqqqq xyzzy"])
+def test_search_draws_a_line_at_the_threshold_of_recall(query: str, gateway: Served, visit: Visit) -> None:
+    asked = gateway.ask("memory.search", query=query, maxResults=20)
+    fits = [hit["confidence"] >= asked["threshold"] for hit in asked["results"]]
+    page = visit(gateway, f"#/search?q={query}").page
+    expect(page.locator(".hit, .nothing").first).to_be_visible()
+    expect(page.locator(".hits.fitting .hit")).to_have_count(fits.count(True))
+    expect(page.locator(".hits.others .hit")).to_have_count(fits.count(False))
+    if not all(fits):
+        line = "An agent would be given" if any(fits) else "Nothing fits well enough"
+        expect(page.locator(".threshold")).to_contain_text(line)

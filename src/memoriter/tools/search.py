@@ -117,6 +117,7 @@ class ExplainedSearchResult(SearchResult):
     """Hits with their explanations."""
 
     results: list[ExplainedHitJson] = Field(default=[])  # type: ignore[assignment]
+    threshold: Score = Field(default=0.0, description="Recall adds results with at least this confidence.")
 
 
 def _query(call: Call[SearchArguments], path_prefix: str | None = None) -> Query:
@@ -140,7 +141,8 @@ def _search_for_prompt(call: Call[SearchArguments]) -> SearchResult:
 def _search(call: Call[ExplainedSearchArguments]) -> ExplainedSearchResult:
     answer = call.memory.search(_query(call, call.arguments.path_prefix), masked=call.masked)
     hits = [ExplainedHitJson.of(hit, explain=call.arguments.explain) for hit in answer.hits]
-    return ExplainedSearchResult(results=hits, **_origin(answer))
+    threshold = call.memory.settings.retrieval.min_confidence
+    return ExplainedSearchResult(results=hits, threshold=threshold, **_origin(answer))
 
 
 def _origin(answer: Answer) -> dict[str, Any]:

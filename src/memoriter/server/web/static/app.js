@@ -31,6 +31,7 @@ let outer = null;
 let view = null;
 let shown = "";
 let over = false;
+let waiting = 0;
 let known = [];
 
 function build() {
@@ -49,10 +50,15 @@ function open() {
     shown = route.view;
     view = VIEWS[shown](outer.main);
     outer.select(shown);
-    document.title = `${t(`view.${shown}`)} · memoriter`;
+    title();
     scrollTo(0, 0);
   }
   return view.show(route);
+}
+
+// The title shows how many memories wait for approval.
+function title() {
+  document.title = `${waiting ? `(${waiting}) ` : ""}${t(`view.${shown}`)} · memoriter`;
 }
 
 async function moved() {
@@ -85,7 +91,10 @@ function switchAgent(name) {
 // Counts next to the names of views. They load after the first view is drawn, and again after changes.
 async function count() {
   try {
-    outer.counts(await ask("entries.facets"));
+    const facets = await ask("entries.facets");
+    outer.counts(facets);
+    waiting = facets.states?.staged ?? 0;
+    title();
   } catch {
     outer.counts(null); // the view shows the error
   }

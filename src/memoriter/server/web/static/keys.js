@@ -46,6 +46,15 @@ export function step(container, selector, event) {
   return true;
 }
 
+/** Open the item after or before the open one with j and k. */
+export function stepOpen(items, open, event, show) {
+  const by = { j: 1, k: -1 }[event.key];
+  const at = items.findIndex((item) => item.id === open);
+  if (!by || at < 0) return false;
+  if (items[at + by]) show(items[at + by].id);
+  return true;
+}
+
 const KEYS = [
   ["/", "help.search"],
   ["j k", "help.step"],
@@ -58,6 +67,8 @@ const KEYS = [
   ["g p", "view.map"],
   ["g h", "view.health"],
   ["e", "help.edit"],
+  ["a r", "help.settle"],
+  ["x", "help.pick"],
   ["u", "help.undo"],
   ["+ − 0", "help.zoom"],
   ["?", "help.title"],

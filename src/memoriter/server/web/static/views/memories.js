@@ -4,7 +4,7 @@
 import { isAborted, newest, news } from "../api.js";
 import { el, fill, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
-import { step } from "../keys.js";
+import { step, stepOpen } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { label, stars, tags, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
@@ -15,6 +15,7 @@ import { addMemory } from "./memory_actions.js";
 import { asArguments, filterBar } from "./memory_filters.js";
 
 const PAGE_SIZE = 50;
+const SORTS = { importance: "importance", created: "created" }; // by column
 
 export function memoriesView(main) {
   const list = newest();
@@ -35,7 +36,7 @@ export function memoriesView(main) {
   const table = el("div", { class: "table-place" });
   const picked = picking(changed, forgotten, () => show());
   const aside = el("aside", { class: "panel", "aria-label": t("entry.detail"), tabindex: "-1" });
-  const panel = memoryPanel(aside, { close, changed, forgotten });
+  const panel = memoryPanel(aside, { close, changed, forgotten, settled });
   const split = el(
     "div",
     { class: "split" },
@@ -104,8 +105,8 @@ export function memoriesView(main) {
             head.map((name) =>
               el(
                 "th",
-                { scope: "col", class: `col-${name}` },
-                name === "pick" ? picked.all() : t(`entry.${name}`),
+                { scope: "col", class: `col-${name}`, "aria-sort": sortedBy(name) ? "descending" : null },
+                name === "pick" ? picked.all() : heading(name),
               ),
             ),
           ),
@@ -126,7 +127,14 @@ export function memoriesView(main) {
   function row(entry) {
     return el(
       "tr",
-      { "data-id": entry.id, "data-state": entry.state },
+      {
+        "data-id": entry.id,
+        "data-state": entry.state,
+        onclick: (event) => {
+          if (event.target.closest("a, input, button") || !getSelection().isCollapsed) return;
+          go("memories", entry.id, filters);
+        },
+      },
       el("td", { class: "col-pick" }, picked.tick(entry)),
       el(
         "td",
@@ -149,6 +157,49 @@ export function memoriesView(main) {
         entry.expiresAt ? when(entry.expiresAt) : el("span", { class: "faint" }, t("entry.never")),
       ),
     );
+  }
+
+  const sortedBy = (name) => name in SORTS && (filters.sort ?? (filters.q ? "score" : "created")) === SORTS[name];
+
+  function heading(name) {
+    if (!(name in SORTS)) return t(`entry.${name}`);
+    const sort = name === "created" && !filters.q ? "" : SORTS[name];
+    const attributes = { type: "button", class: "plain sort", "data-value": `sort-${name}` };
+    return el(
+      "button",
+      { ...attributes, onclick: () => go("memories", open, { ...filters, sort }) },
+      t(`entry.${name}`),
+      el("span", { "aria-hidden": "true" }, sortedBy(name) ? " ↓" : ""),
+    );
+  }
+
+  /** The memory before or after the open one. */
+  function beside(by) {
+    const at = entries.findIndex((entry) => entry.id === open);
+    return at < 0 ? undefined : entries[at + by];
+  }
+
+  // In the list of waiting memories, the next one opens after a decision.
+  function settled() {
+    const next = filters.state === "staged" ? (beside(1) ?? beside(-1)) : undefined;
+    if (!next) return changed(filters.state === "staged" ? null : open);
+    picked.clear();
+    load({ quiet: true });
+    return go("memories", next.id, filters);
+  }
+
+  function key(event) {
+    const show = (id) => {
+      go("memories", id, filters);
+      table.querySelector(`[data-id="${CSS.escape(id)}"]`)?.scrollIntoView({ block: "nearest" });
+    };
+    if (stepOpen(entries, open, event, show)) return true;
+    if (event.key === "x") {
+      const row = document.activeElement?.closest("tr[data-id]") ?? table.querySelector("tr.open");
+      row?.querySelector("input")?.click();
+      return Boolean(row);
+    }
+    return step(table, ".row", event) || panel.key(event);
   }
 
   const clearing = () =>
@@ -198,7 +249,7 @@ export function memoriesView(main) {
       panel.refresh();
     },
     focusSearch: () => filtering.focus(),
-    key: (event) => step(table, ".row", event) || panel.key(event),
+    key,
     escape: () => (open ? (close(), true) : false),
     close: () => (list.stop(), filtering.stop(), panel.stop()),
   };

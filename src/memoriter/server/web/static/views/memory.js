@@ -1,6 +1,6 @@
 // One memory: its source, history, related memories, and the prompts it was used in.
 
-import { isAborted, news, newest } from "../api.js";
+import { ask, isAborted, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { announce, failure, loading, sentence } from "../notices.js";
@@ -9,8 +9,13 @@ import { address } from "../router.js";
 import { forgetMemories } from "./forgetting.js";
 import { editMemory, settleStaged, supersedeMemory, undoChange } from "./memory_actions.js";
 import { history, wordDifference } from "./memory_history.js";
+import { transcript } from "./notes_text.js";
 
-export function memoryPanel(aside, { close, changed, forgotten }) {
+const LINES_BEFORE = 4;
+const LINES_AROUND = 9;
+
+/** `settled` is called after the open memory was approved or rejected. */
+export function memoryPanel(aside, { close, changed, forgotten, settled = changed }) {
   const get = newest();
   const isNew = news();
   let id = "";
@@ -49,11 +54,15 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
   function draw() {
     const entry = shown.entry;
     const replaced = new Set(shown.supersedes.map((one) => one.id)); // shown in their own section
+    const from = entry.state === "staged" && shown.provenance?.transcript;
+    const last = shown.history.at(-1);
+    const proposed = entry.state === "staged" && last?.kind === "stage" && last.before;
     const near = shown.related.filter((one) => !replaced.has(one.id));
     refill(
       aside,
       bar(...buttons(entry)),
       invisibleWarning(entry.text, ...(entry.tags ?? []), entry.session),
+      proposed && el("p", { class: "warning", role: "note" }, t("entry.proposed")),
       el("h2", { class: "statement", ...long(entry.text) }, entry.text || t("entry.forgotten.text")),
       el(
         "p",
@@ -63,6 +72,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
         label("state", entry.state),
         tags(entry.tags),
       ),
+      from && section("entry.conversation", el("div", { class: "conversation" }, loading())),
       section("entry.history", history(shown.history)),
       shown.supersededBy &&
         section(
@@ -82,34 +92,50 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
         ),
       section("entry.recalls", recalls(shown.recalls)),
     );
+    if (from) conversation(from);
   }
 
   function buttons(entry) {
     const button = (key, act, kind = "quiet", title = null) =>
       el("button", { type: "button", class: kind, "data-do": key, title, onclick: act }, t(`do.${key}`));
     if (entry.state === "forgotten") return [];
-    if (entry.state === "staged") {
-      const settle = async (how) => {
-        try {
-          await settleStaged(how, [entry.id], changed);
-          changed();
-        } catch (error) {
-          announce(sentence(error));
-          load({ quiet: true });
-        }
-      };
+    if (entry.state === "staged")
       return [
         button("approve", () => settle("approve"), "primary"),
         button("reject", () => settle("reject")),
+        button("edit.approve", () => editMemory(entry, settled, { approve: true })),
         forgetting(button, entry),
       ];
-    }
     return [
       entry.state === "active" && button("edit", () => editMemory(entry, changed)),
       entry.state === "active" && button("supersede", () => supersedeMemory(entry, changed)),
       undoing(button, entry),
       forgetting(button, entry),
     ];
+  }
+
+  async function settle(how) {
+    const { id: shownId } = shown.entry;
+    try {
+      await settleStaged(how, [shownId], changed);
+      settled();
+    } catch (error) {
+      announce(sentence(error));
+      load({ quiet: true });
+    }
+  }
+
+  /** The lines of the conversation around the one that a waiting memory comes from. */
+  async function conversation({ path, line }) {
+    const place = aside.querySelector(".conversation");
+    try {
+      const from = Math.max(1, (line ?? 1) - LINES_BEFORE);
+      const text = await ask("notes.get", { path, from, lines: LINES_AROUND });
+      fill(place, transcript(text.text, text.from));
+      place.querySelector(`[data-from="${line}"]`)?.classList.add("lit");
+    } catch {
+      place.closest(".panel-section")?.remove(); // the transcript was removed
+    }
   }
 
   // A memory that was only added has nothing to undo. To remove it, forget it.
@@ -139,8 +165,10 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
     reload: () => id && load({ quiet: true }),
     refresh: () => id && load({ quiet: true }),
     key(event) {
-      if (event.key !== "e" || shown?.entry.state !== "active") return false;
-      editMemory(shown.entry, changed);
+      const staged = { a: () => settle("approve"), r: () => settle("reject"), e: () => editMemory(shown.entry, settled, { approve: true }) };
+      const keys = { active: { e: () => editMemory(shown.entry, changed) }, staged }[shown?.entry.state];
+      if (!keys?.[event.key]) return false;
+      keys[event.key]();
       return true;
     },
     stop: () => get.stop(),

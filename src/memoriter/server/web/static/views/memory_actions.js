@@ -80,7 +80,7 @@ export function addMemory(done) {
 const EDITED = ["text", "type", "importance", "tags", "expiresAt"];
 
 /** Edit a memory. A draft continues from what the reader saw then, so that later changes of others are noticed. */
-export function editMemory(entry, done) {
+export function editMemory(entry, done, { approve = false } = {}) {
   const key = `edit.${entry.id}`;
   let base = draftOf(key)?.base ?? entry;
   const draft = { key, base: seen(base) };
@@ -104,7 +104,8 @@ export function editMemory(entry, done) {
     };
     const save = async (ifSeq) => {
       const made = await ask("entries.edit", { id: entry.id, ...changes(), ifSeq });
-      announce(t("done.edited"), t("do.undo"), () => undoLater(made.entry, done));
+      if (approve) await settleStaged("approve", [entry.id], done);
+      else announce(t("done.edited"), t("do.undo"), () => undoLater(made.entry, done));
       finish();
     };
     // Another client has changed the memory. Different fields are joined; the same field is decided by the reader.
@@ -126,15 +127,16 @@ export function editMemory(entry, done) {
       return false;
     };
     const keep = () => {
-      if (Object.keys(changes()).length === 0) return finish();
+      if (Object.keys(changes()).length === 0)
+        return approve ? settleStaged("approve", [entry.id], done).then(finish) : finish();
       return save(base.seq).catch((error) => (isConflict(error) ? settle() : Promise.reject(error)));
     };
     const hint = base.importance >= 5 ? t("entry.expires.never.hint") : t("entry.expires.hint");
     const nodes = [place, ...fields.nodes, field(t("entry.expires"), expiry, hint)];
-    body.append(form(nodes, t("do.save"), keep, close, { draft }));
+    body.append(form(nodes, t(approve ? "do.approve" : "do.save"), keep, close, { draft }));
     fields.text.autofocus = true;
   };
-  dialog(t("do.edit"), fillIn, { wide: true, draft: key });
+  dialog(t(approve ? "do.edit.approve" : "do.edit"), fillIn, { wide: true, draft: key });
 }
 
 const seen = (entry) => Object.fromEntries(["id", "seq", ...EDITED].map((name) => [name, entry[name]]));

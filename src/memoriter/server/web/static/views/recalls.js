@@ -3,7 +3,7 @@
 import { isAborted, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
-import { step } from "../keys.js";
+import { step, stepOpen } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { fromDateField, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
@@ -189,7 +189,8 @@ export function recallsView(main) {
     },
     refresh: (events) => events.has("recall") && load({ quiet: true }),
     focusSearch: () => (session.focus(), true),
-    key: (event) => step(rows, ".row", event),
+    key: (event) =>
+      stepOpen(recalls, open, event, (id) => go("recalls", id, filters)) || step(rows, ".row", event),
     escape: () => (open ? (close(), true) : false),
     close: () => (list.stop(), get.stop()),
   };

@@ -15,6 +15,20 @@ const SLOW_MS = 700; // after this, show that the search is still running
 const PAGE_SIZE = 20;
 const MAX_HITS = 100;
 
+/** The results, with a line below those that recall would add to a prompt. */
+function divided(hits, threshold) {
+  const list = (some, kind) => some.length > 0 && el("ol", { class: `hits ${kind}` }, some.map((hit) => el("li", {}, hitCard(hit))));
+  if (hits.every((hit) => hit.confidence === undefined)) return list(hits, "all");
+  const fits = (hit) => (hit.confidence ?? 0) >= threshold;
+  const fitting = hits.filter(fits);
+  const others = hits.filter((hit) => !fits(hit));
+  return [
+    list(fitting, "fitting"),
+    others.length > 0 && el("p", { class: "threshold", role: "note" }, t(fitting.length ? "search.threshold" : "search.threshold.none")),
+    list(others, "others"),
+  ];
+}
+
 export function searchView(main) {
   const search = newest();
   const isNew = news();
@@ -131,11 +145,7 @@ export function searchView(main) {
     refill(
       results,
       hits.length
-        ? el(
-            "ol",
-            { class: "hits" },
-            hits.map((hit) => el("li", {}, hitCard(hit))),
-          )
+        ? divided(hits, answer.threshold ?? 0)
         : nothing(
             t("search.none"),
             el("p", { class: "faint" }, t("search.none.hint")),

@@ -1,0 +1,98 @@
+"""Memories that wait for approval: decided one after another by keyboard, with the conversation beside them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served, served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Visit
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+
+INBOX = "#/memories?state=staged"
+TEXTS = ("The dog is called Bolacha", "Prices are in dollars", "The office has a green door", "Tea at four")
+
+
+@pytest.fixture
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A gateway without vectors, where memories of agents wait for approval."""
+    settings = {"embedding": {"provider": "none"}, "entries": {"approval": "agent"}}
+    with served(tmp_path_factory.mktemp("gateway"), settings) as running:
+        for text in TEXTS:
+            running.ask("memory_store", text=text)
+        yield running
+
+
+def states(gateway: Served) -> dict[str, str]:
+    return {one["text"]: one["state"] for one in gateway.ask("entries.list", states=[])["entries"]}
+
+
+def test_waiting_memories_are_decided_by_keyboard_one_after_another(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, INBOX).page
+    rows = page.locator(".entries tbody tr")
+    expect(rows).to_have_count(4)
+    expect(page).to_have_title("(4) Memories · memoriter")
+    statement = page.locator(".panel .statement")
+    rows.first.locator(".col-type").click()  # anywhere in the row
+    expect(statement).to_have_text(TEXTS[3])  # the newest first
+    page.keyboard.press("j")
+    expect(statement).to_have_text(TEXTS[2])
+    page.keyboard.press("k")
+    expect(statement).to_have_text(TEXTS[3])
+    page.keyboard.press("a")
+    expect(statement).to_have_text(TEXTS[2])
+    expect(rows).to_have_count(3)
+    page.keyboard.press("r")
+    expect(statement).to_have_text(TEXTS[1])
+    page.keyboard.press("e")
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Statement").fill("Prices are in euros")
+    page.keyboard.press("Control+Enter")
+    expect(statement).to_have_text(TEXTS[0])
+    page.keyboard.press("a")
+    expect(page.get_by_text("No memories match these filters.")).to_be_visible()
+    expect(page).to_have_title("Memories · memoriter")
+    assert states(gateway) == {
+        TEXTS[0]: "active",
+        "Prices are in euros": "active",
+        TEXTS[2]: "rejected",
+        TEXTS[3]: "active",
+    }
+
+
+def test_the_conversation_is_shown_beside_a_waiting_memory(gateway: Served, visit: Visit) -> None:
+    turns = [
+        ("user", "What did we say about the ferry?"),
+        ("assistant", "The ferry leaves at nine on Sundays."),
+    ]
+    gateway.session("ferry", *turns)
+    stored = gateway.client.post(
+        "/v1/agents/main/memory_store",
+        json={"text": "The ferry leaves at nine on Sundays."},
+        headers={"X-Memoriter-Session": "ferry"},
+    ).json()
+    assert "error" not in stored, stored
+    entry = gateway.ask("entries.list", states=["staged"], limit=1)["entries"][0]
+    assert (entry["text"], entry["session"]) == ("The ferry leaves at nine on Sundays.", "ferry")
+    page = visit(gateway, f"#/memories/{entry['id']}?state=staged").page
+    expect(page.locator(".conversation .turn")).to_have_count(2)
+    expect(page.locator(".conversation .turn.lit")).to_contain_text("The ferry leaves at nine on Sundays.")
+
+
+def test_rows_are_selected_with_x_and_sorted_by_their_headings(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, INBOX).page
+    rows = page.locator(".entries tbody tr")
+    expect(rows).to_have_count(4)
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator(".several")).to_contain_text("1 selected")
+    page.get_by_role("button", name="Importance").click()
+    expect(page.locator("th.col-importance")).to_have_attribute("aria-sort", "descending")
+    assert "sort=importance" in page.url
