@@ -352,7 +352,9 @@ class Memory:
             self.sync()
         self._engine.purge()  # words of notes that were changed or deleted earlier may be the same
         erased = sentence("forget.lines", files=", ".join(result.changed))
-        return (erased,) if result.changed else (), result.left
+        others = sorted(folder.name.rpartition("-")[0] for folder in self.settings.other_indexes())
+        left = (sentence("forget.workspaces", names=", ".join(others)),) if others else ()
+        return (erased,) if result.changed else (), (*result.left, *left)
 
     def recall(
         self,

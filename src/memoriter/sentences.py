@@ -41,6 +41,7 @@ SENTENCES: Mapping[str, str] = {
     "forget.proposed": "entries of the owner, which only the owner may erase. They are hidden and wait for the owner's "
     "decision (`memoriter staged`): {ids}",
     "forget.owner_logs": "daily logs of the owner that say it, which only the owner may change: {files}",
+    "forget.workspaces": "notes of other workspaces, and their indexes: {names}. Forget it there too",
     "forget.unreadable_logs": "daily logs that could not be read or written and may contain it: {files}",
     # What is missing from an answer.
     "search.off": "Search is switched off (search_enabled).",

@@ -79,6 +79,12 @@ def test_with_the_setting_a_statement_does_not_change_entries_of_other_workspace
     assert sorted(filter(None, places)) == [str(two / "family"), str(two / "work")]
 
 
+def test_forgetting_names_the_other_workspaces_whose_notes_it_does_not_reach(two: Path) -> None:
+    with opened(two, "work") as memory:
+        receipt = memory.forget(query="We deploy with Ansible")
+    assert "notes of other workspaces, and their indexes: family. Forget it there too" in receipt.not_covered
+
+
 def test_an_export_and_an_import_keep_the_workspace(two: Path, tmp_path: Path) -> None:
     with opened(two, "work") as memory:
         lines = "\n".join(memory.entries.export())

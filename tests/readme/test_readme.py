@@ -6,9 +6,11 @@ it into a new environment and walks through a year of notes in two languages, wh
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from mcp import Client, StdioServerParameters
+from vault import write_vault
 from year_of_notes import Question, write_year
 
 from memoriter.testing import sample_workspace
@@ -57,6 +61,8 @@ class Installation:
 
     bin: Path
     home: Path
+    #: The folder of the notes in the home.
+    folder: str = "notes"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -92,7 +98,7 @@ class Installation:
 
     @property
     def notes(self) -> Path:
-        return self.home / "notes"
+        return self.home / self.folder
 
     @property
     def programs(self) -> Path:
@@ -101,14 +107,18 @@ class Installation:
 
     def finds(self, question: Question) -> bool:
         """Return whether one of the hits for the question contains the line that answers it."""
+        return self.rank(question) is not None
+
+    def rank(self, question: Question) -> int | None:
+        """Return the place of the first hit that contains the line that answers the question, counted from 1."""
         found = self.search(question.text)
         assert found["degraded"] is None, found["degraded"]
         lines = (self.notes / question.path).read_text("utf-8").splitlines()
-        return any(
-            hit["path"] == question.path
-            and any(question.line in line for line in lines[hit["startLine"] - 1 : hit["endLine"]])
-            for hit in found["results"]  # type: ignore[attr-defined]
-        )
+        for place, hit in enumerate(found["results"], 1):  # type: ignore[arg-type, var-annotated]
+            shown = lines[hit["startLine"] - 1 : hit["endLine"]]
+            if hit["path"] == question.path and any(question.line in line for line in shown):
+                return place
+        return None
 
 
 def quoted(text: str) -> str:
@@ -255,18 +265,28 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel. The fixture returns its programs."""
+    folder = tmp_path_factory.mktemp("environment") / "venv"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=300)
+    assert "pip install memoriter" in shell_commands()
+    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
+    subprocess.run(pip, check=True, timeout=1200)
+    return folder / "bin"
+
+
+@pytest.fixture
+def installed(environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
+    """The installed wheel, for a person with an empty home."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)  # the package comes from the wheel
+    (tmp_path / "home").mkdir()
+    return Installation(environment, tmp_path / "home")
+
+
 @pytest.mark.integration
 @pytest.mark.timeout(3000)
-def test_the_readme_works_from_the_wheel_on_a_year_of_notes(
-    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True, timeout=300)
-    installed = Installation(tmp_path / "venv" / "bin", tmp_path / "home")
-    installed.home.mkdir()
-    assert "pip install memoriter" in shell_commands()
-    pip = [installed.bin / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
-    subprocess.run(pip, check=True, timeout=1200)
-    monkeypatch.delenv("PYTHONPATH", raising=False)  # the package comes from the wheel
+def test_the_readme_works_from_the_wheel_on_a_year_of_notes(installed: Installation) -> None:
     check_shown_commands(installed)
     questions = write_year(installed.notes)
     check_first_search(installed)
@@ -278,3 +298,104 @@ def test_the_readme_works_from_the_wheel_on_a_year_of_notes(
     check_python(installed)
     check_table_commands(installed)
     check_promises(installed, questions[0])
+
+
+# ---- a newcomer with a vault ------------------------------------------------------------------------------------
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the files below a folder."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file() and not file.is_symlink()
+    }
+
+
+def check_answers(installed: Installation, questions: tuple[Question, ...]) -> None:
+    """In both languages, 85 % of the questions find their line first and 95 % among the first three hits."""
+    ranks = {question: installed.rank(question) for question in questions}
+    for language in (True, False):
+        asked = {question: rank for question, rank in ranks.items() if question.text.isascii() == language}
+        later = [(question.text, rank) for question, rank in asked.items() if rank != 1]
+        third = [text for text, rank in later if rank is None or rank > 3]
+        assert len(asked) == 20
+        assert len(later) <= 0.15 * len(asked), later
+        assert len(third) <= 0.05 * len(asked), third
+
+
+def check_client(installed: Installation, question: Question) -> None:
+    """Connect an MCP client with the printed configuration. It finds the line and remembers a statement."""
+    printed = json.loads(installed.run("memoriter mcp --print-config claude-desktop", installed.notes))
+    server = printed["mcpServers"]["memoriter"]
+    parameters = StdioServerParameters(
+        command=server["command"],
+        args=server["args"],
+        env=installed.environment,
+        cwd=installed.home,  # not in the vault
+    )
+
+    async def talk() -> str:
+        async with Client(parameters) as client:
+            found = await client.call_tool("memory_search", {"query": question.text})
+            return str(found.structured_content)
+
+    assert question.path in asyncio.run(talk())
+
+
+def check_backup(installed: Installation, question: Question) -> None:
+    """Back up, and restore into another home: the notes and the memories are the same."""
+    installed.run("memoriter add 'I prefer tabs over spaces'", installed.notes)
+    backup = installed.home / "backup.zip"
+    installed.run(f"memoriter backup {backup}", installed.notes)
+    person = Installation(installed.bin, installed.home.parent / "other", installed.folder)
+    person.home.mkdir()
+    place = f"--home {person.home}/.memoriter --workspace {quoted(str(person.notes))}"
+    person.run(f"memoriter {place} restore {backup}")
+    notes = {path: data for path, data in contents(installed.notes).items() if is_note(path)}
+    assert {path: data for path, data in contents(person.notes).items() if is_note(path)} == notes
+    listed = json.loads(person.run("memoriter list --json"))
+    assert [entry["text"] for entry in listed] == ["I prefer tabs over spaces"]
+    assert person.run(f"memoriter get {quoted(question.path)}")
+    person.run("memoriter index", person.notes)
+    assert person.rank(question) == 1
+    person.run("memoriter resident stop")
+
+
+def is_note(path: str) -> bool:
+    return path.endswith(".md") and not path.startswith((".", "node_modules/"))
+
+
+def check_removal(installed: Installation, before: dict[str, bytes]) -> None:
+    """Undo everything, as docs/folders.md says. The person's files are as they were, and no process is left."""
+    installed.programs.mkdir()
+    write_program(installed.programs / "claude", "true")
+    installed.run("memoriter install claude-code", installed.notes)
+    installed.run("memoriter uninstall claude-code", installed.notes)
+    installed.run("memoriter resident stop", installed.notes)
+    shutil.rmtree(installed.home / ".memoriter")
+    (installed.notes / ".memoriter.yaml").unlink()
+    shutil.rmtree(installed.programs)
+    (installed.home / "backup.zip").unlink()
+    assert contents(installed.home) == before
+    processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(installed.home) not in processes
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(3000)
+def test_a_newcomer_searches_a_vault_connects_backs_up_and_removes_everything(
+    installed: Installation,
+) -> None:
+    person = Installation(installed.bin, installed.home, "My Vault")
+    questions = write_vault(person.notes)
+    before = contents(person.home)
+    printed = person.run("memoriter init --all-notes", person.notes)
+    assert "80 notes in 18 folders." in printed
+    assert set(contents(person.notes)) - {path.removeprefix("My Vault/") for path in before} == {
+        ".memoriter.yaml"
+    }
+    check_answers(person, questions)
+    check_client(person, questions[0])
+    check_backup(person, questions[0])
+    check_removal(person, before)

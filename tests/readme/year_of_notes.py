@@ -237,7 +237,7 @@ def write_year(root: Path, *, days: int = 365) -> list[Question]:
         day = FIRST_DAY + timedelta(days=number)
         language = "zh" if number % 2 else "en"
         heading = "记录" if language == "zh" else "Log"
-        lines = [f"- {line}" for line in _everyday(chance, language)]
+        lines = [f"- {line}" for line in everyday(chance, language)]
         notes[f"memory/{day.isoformat()}.md"] = [f"# {day.isoformat()} {heading}", "", *lines]
     questions: list[Question] = []
     dated = sorted(notes)
@@ -254,7 +254,8 @@ def write_year(root: Path, *, days: int = 365) -> list[Question]:
     return questions
 
 
-def _everyday(chance: random.Random, language: str) -> Iterator[str]:
+def everyday(chance: random.Random, language: str) -> Iterator[str]:
+    """Yield five everyday lines, which answer none of the questions."""
     for form in chance.sample(ENGLISH if language == "en" else CHINESE, 5):
         chosen = {name: chance.choice(words) for name, words in WORDS[language].items()}
         yield form.format(minutes=chance.randint(3, 95), **chosen)

@@ -182,6 +182,11 @@ class Settings(Section):
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", Path(root).name).strip("-")[:32]
         return self.agent_folder / "workspaces" / f"{name or 'workspace'}-{digest}"
 
+    def other_indexes(self) -> list[Path]:
+        """Return the folders of the indexes of this agent's other workspaces."""
+        folders = self.index_folder.parent
+        return [path for path in folders.glob("*") if path != self.index_folder and path.is_dir()]
+
     @property
     def extra_paths(self) -> tuple[ExtraPath, ...]:
         """What is indexed besides the notes of the workspace itself: extra paths, collections, and paths of qmd."""

@@ -587,6 +587,7 @@ export const WORDS = {
   "code.recall.none_of_entry": ["The memory {id} has not entered a prompt yet.", "记忆 {id} 还没有进入过任何提示。"],
   "code.recall.not_found": ["There is no recall {id}.", "没有编号为 {id} 的召回。"],
   "code.note.not_found": ["{path} does not exist.", "{path} 不存在。"],
+  "code.forget.workspaces": ["notes of other workspaces, and their indexes: {names}. Forget it there too", "其他工作区的笔记和索引：{names}。请在那里也遗忘一次"],
   "code.collection.unknown": ["There is no collection {name}. Collections: {known}.", "没有名为 {name} 的集合。现有集合：{known}。"],
   "code.collection.missing": ["The folder of the collection {name}, {path}, does not exist.", "集合 {name} 的文件夹 {path} 不存在。"],
   "code.collection.notes": ["A collection contains notes only, so the source cannot be {source}.", "集合里只有笔记，来源不能是 {source}。"],
