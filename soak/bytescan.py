@@ -7,6 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+import apsw
+
 
 def forms(text: str) -> list[bytes]:
     """Return the text raw, in UTF-16, escaped as JSON, and in the three alignments of base64."""
@@ -24,3 +26,27 @@ def holders(folder: Path, *texts: str, blobs: Sequence[bytes] = ()) -> list[str]
         for file in folder.rglob("*")
         if file.is_file() and any(needle in file.read_bytes() for needle in needles)
     )
+
+
+def tables(database: Path, text: str) -> list[str]:
+    """Return the tables of a database, with their columns, that contain a text. Bytes may also be in free space."""
+    connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        names = [
+            str(name) for (name,) in connection.execute("select name from sqlite_schema where type = 'table'")
+        ]
+        return [found for name in names for found in _columns(connection, name, text)]
+    except apsw.Error as error:
+        return [str(error)]
+    finally:
+        connection.close()
+
+
+def _columns(connection: apsw.Connection, table: str, text: str) -> list[str]:
+    columns = [str(row[1]) for row in connection.execute(f'pragma table_info("{table}")')]
+    query = 'select count(*) from "{}" where instr(cast("{}" as text), ?)'
+    counts = {
+        column: connection.execute(query.format(table, column), (text,)).fetchall()[0][0]
+        for column in columns
+    }
+    return [f"{table}.{column}" for column, count in counts.items() if count]

@@ -13,9 +13,10 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from soak.bytescan import holders
+from soak.bytescan import holders, tables
 from soak.forking import ForkFailed, load_everything
 from soak.part import Part, Round, Task
 from soak.writers import Home, words
@@ -220,7 +221,13 @@ def _history(task: Task, number: int, forget: Callable[..., None], done: Round, 
     left = holders(task.folder / str(number), word)
     if left:
         how = "by time" if by_time else "one by one"
-        done.fail(f"{engine}, forgotten {how}: {word} is still in {', '.join(left)}")
+        places = [_place(home.root / name, name, word) for name in left]
+        done.fail(f"{engine}, forgotten {how}: {word} is still in {', '.join(places)}")
+
+
+def _place(file: Path, name: str, word: str) -> str:
+    """Name a file, and for a database the tables that hold the word."""
+    return f"{name} ({', '.join(tables(file, word)) or 'free space'})" if file.suffix == ".db" else name
 
 
 def run(task: Task) -> Round:

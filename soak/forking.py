@@ -96,7 +96,7 @@ def _be_fork(call: Callable[[], object], writing: int) -> NoReturn:
         call()
     except BaseException:  # noqa: BLE001  the parent raises it
         with suppress(OSError):  # the parent has ended
-            _send(writing, {"error": traceback.format_exc()[-4000:]})
+            _send(writing, {"error": traceback.format_exc()[-2500:]})
     finally:
         os._exit(0)
 
@@ -166,7 +166,7 @@ class Writer:
         os.close(self._reading)
         whole, _, partial = self._received.rpartition(b"\n")
         if b'"error"' in partial or b'"error"' in whole:
-            raise ForkFailed(self._received[-4000:].decode("utf-8", "replace"))
+            raise ForkFailed(self._received[-9000:].decode("utf-8", "replace"))
         return whole.decode().splitlines()
 
 

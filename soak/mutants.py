@@ -192,6 +192,8 @@ def _left_out(tree: ast.Module) -> Iterator[ast.AST]:
                 yield node.annotation
             case ast.Raise():
                 yield from (part for part in (node.exc, node.cause) if part)
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, _, default]):
+                yield default
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if name in WORDING:
                 yield node
             case (

@@ -322,3 +322,32 @@ def test_a_connection_inherited_by_a_fork_is_not_used(
         monkeypatch.undo()
         assert isinstance(parents, apsw.Connection)
         parents.execute("select 1")  # left open for the parent
+
+
+@pytest.mark.parametrize("statement", range(4))
+def test_another_process_may_create_the_database_at_any_moment_of_opening(
+    tmp_path: Path, statement: int
+) -> None:
+    path = tmp_path / "a.db"
+    left = [statement]
+
+    def create_before_the_statement(connection: apsw.Connection) -> None:
+        def trace(*_: object) -> bool:
+            left[0] -= 1
+            if left[0] == -1:
+                database(path).close()
+            return True
+
+        connection.exec_trace = trace
+
+    opened = Database(
+        path,
+        application_id=7,
+        migrations=(FIRST,),
+        synchronous="FULL",
+        timeout_s=5.0,
+        on_connect=create_before_the_statement,
+    )
+    add(opened, "one")
+    assert texts(opened) == ["one"]
+    opened.close()

@@ -162,12 +162,14 @@ class Opener:
 
     def _check_owner(self, connection: apsw.Connection) -> None:
         """Check that the file is empty or a database of this package, before anything is written."""
+        # In this order: a process that creates the database meanwhile adds tables and the identity at the same time.
+        tables = value(connection, "select count(*) from sqlite_schema")
         application_id = value(connection, "pragma application_id")
         if application_id == self.application_id:
             return
         if is_foreign(connection, self.migrations):
             raise StoreBroken(f"{self.path} is a database of another program.")
-        if application_id or value(connection, "select count(*) from sqlite_schema"):
+        if application_id or tables:
             raise StoreBroken(f"The header of {self.path} is damaged.")
 
     def _migrate(self, connection: apsw.Connection) -> None:
