@@ -8,11 +8,11 @@ RUN pip wheel --no-cache-dir --wheel-dir /wheels .
 
 FROM python:3.13-slim
 COPY --from=build /wheels /wheels
-RUN pip install --no-cache-dir --no-index --find-links /wheels memoriter \
+RUN pip install --no-cache-dir --no-index /wheels/*.whl \
     && rm -rf /wheels \
     && useradd --create-home --uid 1000 memoriter \
     && install -d -o memoriter -g memoriter /notes /home/memoriter/.memoriter
-USER memoriter
+USER 1000
 ENV MEMORITER_WORKSPACE=/notes \
     MEMORITER_RESIDENT__ENABLED=false
 VOLUME ["/notes", "/home/memoriter/.memoriter"]

