@@ -38,4 +38,4 @@ def test_a_built_index_is_searched_as_a_whole_and_by_leg(tmp_path):
     tables = report.markdown(figures)
     assert "| chunks | search | and embedding the query | and reranking | and both |" in tables
     assert "| 120 | vector leg |" in tables
-    assert "| memoriter --help, cold | ≤ 300 ms | 90 ms CPU | met |" in tables
+    assert "| memoriter --help | ≤ 300 ms | 90 ms CPU | met |" in tables
