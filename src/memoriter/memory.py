@@ -325,10 +325,13 @@ class Memory:
         source: str | None = None,
         since: float | None = None,
         until: float | None = None,
+        erase: bool = True,
         dry_run: bool = False,
         trust: Trust = "owner",
     ) -> Receipt:
         """Erase entries, and the lines of the daily logs that say exactly the same; return a receipt.
+
+        Without ``erase`` the entries are only hidden, and `Entries.undo` restores them for a while.
 
         Name the entries in exactly one way, as for `Entries.forget`. With ``trust="agent"`` only lines in
         agents' logs are erased.
@@ -340,6 +343,7 @@ class Memory:
             source=source,
             since=since,
             until=until,
+            erase=erase,
             dry_run=dry_run,
             actor=trust,
             remove_copies=lambda texts: self._erase_lines(texts, trust),

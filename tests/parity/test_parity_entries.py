@@ -205,7 +205,7 @@ def test_d11_commands_print_tables_with_type_and_stars(run, tmp_path) -> None:
     run("cleanup")
     assert "1" in run("stats")
     entry = json.loads(run("list", "--json"))[0]
-    run("forget", entry["id"], "--yes")
+    run("forget", entry["id"], "--yes", "--now")
     assert "I prefer tea" not in run("list")
 
 

@@ -11,7 +11,7 @@ import time
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -197,11 +197,17 @@ def forget(
         str | None,
         typer.Option(help="Forget all entries created since this day (YYYY-MM-DD).", show_default=False),
     ] = None,
+    now: Annotated[
+        bool, typer.Option("--now", help="Erase every copy at once. This cannot be undone.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be forgotten.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Permanently erase entries and every copy of them. Prints what was erased and what could not be."""
+    """Forget entries. They are hidden at once and erased after the retention time (30 days); `undo` restores them.
+
+    With --now every copy is erased at once. Prints what was erased and what could not be.
+    """
     from memoriter.cli import entry_tables
 
     if as_json and not (yes or dry_run):
@@ -209,15 +215,23 @@ def forget(
             "It cannot ask for confirmation. Add --yes to forget, or --dry-run to see what would be erased.",
             param_hint="--json",
         )
-    selection = {"query": query, "session": session, "source": source, "since": _parse_day(since)}
+    selection: dict[str, Any] = {
+        "query": query, "session": session, "source": source, "since": _parse_day(since),
+    }  # fmt: skip
     with context.obj.memory() as memory:
-        receipt = memory.entries.forget(entry_id, **selection, dry_run=True)
+        receipt = memory.entries.forget(entry_id, **selection, erase=now, dry_run=True)
+        if (guess := entry_tables.clear_candidate(receipt)) and not (dry_run or yes or as_json):
+            typer.echo(f"{guess.id[:8]}  {' '.join(guess.text.split())}")
+            typer.confirm("Forget this entry?", abort=True)
+            entry_id, selection, yes = guess.id, {}, True
+            receipt = memory.entries.forget(entry_id, erase=now, dry_run=True)
         if receipt.forgotten and not dry_run:
             if not yes:
-                question = f"Permanently forget {entry_tables.count_entries(len(receipt.forgotten))}?"
-                typer.confirm(question, abort=True)
-            receipt = memory.forget(entry_id, **selection)
-        entry_tables.receipt(receipt, as_json)
+                entry_tables.entries(list(memory.entries.get_many(receipt.forgotten).values()), as_json=False)
+                verb = "Permanently erase" if now else "Forget"
+                typer.confirm(f"{verb} {entry_tables.count_entries(len(receipt.forgotten))}?", abort=True)
+            receipt = memory.forget(entry_id, **selection, erase=now)
+        entry_tables.receipt(receipt, as_json, erased=now)
     if query is not None and not receipt.forgotten and not dry_run:
         raise typer.Exit(1)  # scripts must notice that nothing was erased
 

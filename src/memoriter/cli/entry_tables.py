@@ -171,7 +171,19 @@ def imported(counts: Imported, as_json: bool) -> None:
             console().print(f"{count_entries(counts.refused)} not imported: the text was forgotten before.")
 
 
-def receipt(result: Receipt, as_json: bool) -> None:
+#: One candidate is meant clearly if its similarity leads the next one by this.
+CLEAR_LEAD = 0.1
+
+
+def clear_candidate(result: Receipt) -> Entry | None:
+    """Return the one candidate that is probably meant. A person can be asked about it."""
+    ranked = sorted(result.candidates, key=lambda hit: -hit.similarity)
+    if not ranked or (len(ranked) > 1 and ranked[0].similarity - ranked[1].similarity < CLEAR_LEAD):
+        return None
+    return ranked[0].entry
+
+
+def receipt(result: Receipt, as_json: bool, *, erased: bool) -> None:
     """Print what was forgotten, which copies were erased, and which could not be."""
     if as_json:
         to_json(asdict(result))
@@ -191,6 +203,10 @@ def receipt(result: Receipt, as_json: bool) -> None:
     for title, lines in (("Covered", result.covered), ("Not covered", result.not_covered)):
         for line in lines:
             console().print(f"  {title}: {line}")
+    if not erased and not result.dry_run:
+        console().print(
+            f"Restore with `memoriter undo {result.forgotten[0][:8]}`. Erase at once with `memoriter forget --now`."
+        )
 
 
 def cleaned_up(counts: CleanedUp, as_json: bool) -> None:

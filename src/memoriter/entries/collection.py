@@ -50,10 +50,10 @@ from memoriter.records import (
     referenced_id,
 )
 from memoriter.search.rank import Weights
-from memoriter.sentences import sentence
+from memoriter.sentences import join, sentence
 from memoriter.store import erasure
 from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.entry_store import EntryStore
+from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.store.erasure import vector_hash
 from memoriter.store.index import open_index
 from memoriter.store.ledger import RecallFilter
@@ -159,7 +159,13 @@ class Entries:
         ``replaces`` is the id of an entry that the draft supersedes, if the caller knows one. It has no effect on an
         entry that is more trusted than the draft. ``actor`` is recorded in the history.
         """
-        draft = replace(draft.clean(), workspace=draft.workspace or self._options.workspace)
+        clean = replace(draft.clean(), workspace=draft.workspace or self._options.workspace)
+        outcome = self._add_clean(clean, actor, replaces)
+        if not draft.loses_text(clean):
+            return outcome
+        return replace(outcome, note=join(outcome.note, sentence("entry.redacted")))
+
+    def _add_clean(self, draft: Draft, actor: str, replaces: str | None) -> Remembered:
         self._lifecycle.cleanup_if_due()
         start_seq = self._store.seq()
         if self._staging.requires_approval(draft):
@@ -182,9 +188,21 @@ class Entries:
             if self._store.seq() != judged_seq:
                 raise EditConflict(sentence("entry.conflict"))
             at = self._clock()
-            entries = self._store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
+            edits = merge.edits(verdict, draft, at)
+            edits = [*edits, *self._replace_rejected(draft, edits[0].entry_id, at)]
+            entries = self._store.apply(edits, at=at, by=actor)
         self._follower.follow_later({} if vector is None else {vector_hash(draft.text): vector})
         return merge.outcome(verdict, entries[0])
+
+    def _replace_rejected(self, draft: Draft, by_id: str, at: float) -> builtins.list[Edit]:
+        """Supersede rejected entries that say the same. A cleanup would otherwise erase the new one with them."""
+        rejected = [
+            one for one in self._store.same_text(draft.text) if one.state == "rejected" and one.id != by_id
+        ]
+        return [
+            Edit("supersede", replace(one, state="superseded", superseded_by=by_id, updated_at=at), one)
+            for one in rejected
+        ]
 
     def _judge(self, draft: Draft, replaces: str | None) -> tuple[merge.Verdict, Matrix | None]:
         """Decide what to do with a draft; return the verdict and the draft's vector if it was computed."""
@@ -387,11 +405,15 @@ class Entries:
         source: str | None = None,
         since: float | None = None,
         until: float | None = None,
+        erase: bool = True,
         dry_run: bool = False,
         actor: str = "owner",
         remove_copies: RemoveCopies | None = None,
     ) -> Receipt:
         """Erase every copy of some entries and return a receipt.
+
+        Without ``erase`` the entries are hidden. `undo` restores them until the retention time is over and a cleanup
+        erases them.
 
         Name the entries in exactly one way: by id, query, session, source, or creation time (``since``, ``until``).
         A query erases only a single certain match; otherwise nothing is erased and the receipt lists candidates.
@@ -419,6 +441,8 @@ class Entries:
             where = EntryFilter(session=session, source=source, since=since, until=until, states=())
             undone = [entry.id for entry in self._forgettable_undone(actor) if where.admits(entry)]
             ids = [*(entry.id for entry in self._store.find(where)), *undone]
+        if not erase:
+            return self._hide(ids, actor, None if dry_run else remove_copies, dry_run=dry_run)
         hidden = self._staging.propose_forgetting(ids, actor=actor, dry_run=dry_run)
         own = [id_ for id_ in ids if id_ not in hidden]
         recalls = RecallFilter(session=session, since=since, until=until) if session or by_time else None
@@ -437,6 +461,16 @@ class Entries:
     def _forgettable_undone(self, actor: str) -> builtins.list[Entry]:
         """Return the undone entries that the actor may forget: only the owner sees them."""
         return self.undone() if actor == "owner" else []
+
+    def _hide(
+        self, ids: Sequence[str], actor: str, remove_copies: RemoveCopies | None, *, dry_run: bool
+    ) -> Receipt:
+        texts = [entry.text for entry in self._store.load(ids).values()]
+        removed, remaining = remove_copies(texts) if remove_copies and texts else ((), ())
+        hidden = self._staging.hide(ids, actor=actor, dry_run=dry_run)
+        days = f"{self._options.cleanup.retention_days:g}"
+        kept = (sentence("forget.kept", days=days), *remaining) if hidden else ()
+        return Receipt(hidden, (sentence("forget.hidden"), *removed) if hidden else (), kept, dry_run=dry_run)
 
     def cleanup(self) -> CleanedUp:
         """Mark expired entries, and erase entries that expired or were rejected long ago."""

@@ -159,6 +159,10 @@ class Draft:
             tags=tags,
         )
 
+    def loses_text(self, clean: Draft) -> bool:
+        """Return whether secrets or private parts of the text are missing from the clean draft."""
+        return clean.text != _CONTROLS.sub("", self.text).strip()
+
     def expiry_at(self, at: float) -> float | None:
         """Return when it expires. What the owner adds by hand, or asks to remember, never does (None)."""
         if self.expires_at is not None:

@@ -36,6 +36,9 @@ def undo(
             raise EditConflict(sentence("entry.undo_forget"))
         now = store.load(event.entry_id for event in events)
         edits = [_inverse(event, now.get(event.entry_id)) for event in reversed(events)]
+        for event in events:
+            if event.kind == "reject" and event.before:
+                store.clear_tombstone(event.before.text)
         return events, store.apply(edits, at=at, by=actor)
 
 

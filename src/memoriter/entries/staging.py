@@ -93,6 +93,25 @@ class StagingArea:
             ]
             return self._store.apply(edits, at=at, by=actor)
 
+    def hide(self, ids: Sequence[str], *, actor: str, dry_run: bool = False) -> tuple[str, ...]:
+        """Reject entries in any state, with the versions merged with them. Return their ids.
+
+        `undo` restores them until a cleanup erases them after the retention time. Their texts are not captured again.
+        """
+        with self._store.transaction():
+            with self._store.database.read() as connection:
+                family = erasure.family(connection, ids)
+            known, at = self._store.load(family), self._clock()
+            edits = [
+                Edit("reject", replace(one, state="rejected", updated_at=at), one)
+                for one in known.values()
+                if one.state != "rejected"
+            ]
+            for one in self._store.apply(edits, at=at, by=actor) if edits and not dry_run else ():
+                self._store.add_tombstone(one.text, at=at, seq=one.seq)
+        self._follower.follow()
+        return tuple(edit.entry_id for edit in edits) or tuple(known)
+
     def propose_forgetting(self, ids: Sequence[str], *, actor: str, dry_run: bool = False) -> tuple[str, ...]:
         """Stage the entries of the owner that an agent wants to forget. Return the ids that only the owner may erase.
 

@@ -257,6 +257,13 @@ class EntryStore:
             found = value(connection, asked, (self.digest(text),))
         return None if found is None else int(found)
 
+    def add_tombstone(self, text: str, *, at: float, seq: int) -> None:
+        """Prevent a text from being captured again. ``seq`` is the number of the event that forgot it."""
+        with self.database.write() as connection:
+            connection.execute(
+                "insert or replace into tombstones values(?, ?, ?)", (self.digest(text), at, seq)
+            )
+
     def clear_tombstone(self, text: str) -> None:
         """Delete the tombstone of a text that was stored again on purpose."""
         with self.database.write() as connection:

@@ -1,0 +1,72 @@
+"""`forget` on the command line: a question, a way back, and erasure at once if the owner wants it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Run
+
+
+def add(memoriter: Run, text: str) -> str:
+    return str(json.loads(memoriter("add", text, "--json").stdout)["id"])
+
+
+def listed(memoriter: Run) -> list[str]:
+    return [entry["text"] for entry in json.loads(memoriter("list", "--json").stdout)]
+
+
+def test_a_forgotten_entry_is_hidden_and_undo_restores_it(memoriter: Run) -> None:
+    id_ = add(memoriter, "I live in Lisbon.")
+    done = memoriter("forget", id_, "--yes")
+    assert done.stdout.splitlines() == [
+        f"Forgot 1 entry: {id_[:8]}",
+        "  Covered: search, recall and lists: they no longer show it, and it is not captured again",
+        "  Not covered: the database, for 30 days, so that it can be undone; then it is erased",
+        f"Restore with `memoriter undo {id_[:8]}`. Erase at once with `memoriter forget --now`.",
+    ]
+    assert listed(memoriter) == []
+    assert json.loads(memoriter("search", "Lisbon", "--json").stdout)["results"] == []
+    messages = json.dumps([{"role": "user", "content": "Remember that I live in Lisbon."}]).encode()
+    memoriter("capture", "--messages", "-", stdin=messages)
+    assert listed(memoriter) == []
+    assert memoriter("undo").returncode == 0
+    assert listed(memoriter) == ["I live in Lisbon."]
+
+
+def test_now_erases_every_byte_and_cannot_be_undone(memoriter: Run, tmp_path: Path) -> None:
+    id_ = add(memoriter, "My locker is zq4711.")
+    memoriter("forget", id_, "--yes")
+    memoriter("forget", id_, "--now", "--yes")
+    left = [
+        file for file in (tmp_path / "state").rglob("*") if file.is_file() and b"zq4711" in file.read_bytes()
+    ]
+    assert left == []
+    undone = memoriter("undo", id_)
+    assert (undone.returncode, undone.stderr) == (
+        1,
+        "memoriter: The newest change was to erase an entry. Erased entries cannot be restored.\n",
+    )
+
+
+@pytest.mark.parametrize(("answer", "left"), [(b"y\n", []), (b"n\n", ["I live in Lisbon, near the river."])])
+def test_one_clear_hit_is_asked_about(memoriter: Run, answer: bytes, left: list[str]) -> None:
+    add(memoriter, "I live in Lisbon, near the river.")
+    done = memoriter("forget", "--query", "where do I live: Lisbon", stdin=answer)
+    assert "I live in Lisbon, near the river." in done.stdout
+    assert "? [y/N]" in done.stdout
+    assert listed(memoriter) == left
+
+
+def test_the_owner_can_say_it_again(memoriter: Run) -> None:
+    id_ = add(memoriter, "I live in Lisbon.")
+    memoriter("forget", id_, "--yes")
+    again = add(memoriter, "I live in Lisbon.")
+    assert (again != id_, listed(memoriter)) == (True, ["I live in Lisbon."])
+
+
+def test_a_removed_secret_is_reported(memoriter: Run) -> None:
+    done = memoriter("add", "Deploy with ghp_0123456789abcdefghijABCDEFGHIJ012345 on Fridays")
+    assert "Note: Secrets or private parts were removed before it was stored." in done.stdout
+    assert listed(memoriter) == ["Deploy with [redacted github token] on Fridays"]
