@@ -22,7 +22,6 @@ ROOT = Path(__file__).parents[1]
 #: Files outside docs/ that are pages, or that pages link to.
 OUTSIDE = (
     "ARCHITECTURE.md",
-    "SECURITY.md",
     "C*.md",
     "SECURITY.md",
     "LICENSE",
