@@ -508,6 +508,7 @@ class Memory:
     @property
     def trust_rules(self) -> TrustRules:
         """The rules that decide whose words the turns of a conversation are."""
+        self._check_open()
         return trust_rules(self.settings)
 
     def session_began(self, session: str) -> None:
@@ -690,7 +691,8 @@ class Memory:
 
     def allows_name(self, session: str | None) -> bool:
         """Return whether a session may use the memory whose name may be a session key. Other names are allowed."""
-        return session is None or not any(mark in session for mark in ":@") or self.allows(session)
+        self._check_open()
+        return not any(mark in (session or "") for mark in ":@") or self.allows(session)
 
     def prompt_section(
         self, hints: Mapping[str, str], *, language: Language = "en", session_key: str | None = None

@@ -334,6 +334,7 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "flush": (([], "s"), {"window": None}),
     "transcript_writer": (("s",), {}),
     "allows": ((None,), {}),
+    "allows_name": ((None,), {}),
     "prompt_section": (({},), {}),
     "extension": ((print,), {}),
 }

@@ -201,10 +201,10 @@ def test_an_error_has_a_code_and_its_arguments(toolbox: Toolbox, name, arguments
 
 def test_codes_of_sentences_are_in_the_result_on_request(open_memory) -> None:
     memory = open_memory()
-    memory.entries.add("I drink green tea")
+    memory.entries.add("I drink green tea", trust="agent")
     asked = {"query": "I drink green tea"}
     assert "codes" not in Toolbox(memory).call("memory_forget", asked)
-    memory.entries.add("I drink green tea")
+    memory.entries.add("I drink green tea", trust="agent")
     receipt = Toolbox(memory, codes=True).call("memory_forget", asked)
     assert receipt["codes"]["its history"] == {"code": "forget.history", "details": {}}
 

@@ -127,7 +127,8 @@ class Toolbox:
 
     def _run(self, tool: Tool, call: Call[Any]) -> tuple[Outcome, Result]:
         named = getattr(call.arguments, "session", None) if tool.names_session else None
-        if call.memory.allows(self._session_key) and call.memory.allows_name(named):
+        allowed = named is None or call.memory.allows_name(named)
+        if allowed and call.memory.allows(self._session_key):
             return "ok", {**tool.run(call).to_json(), "disabled": False}
         if tool.read_only:
             return "ok", {**tool.empty, "disabled": False}
