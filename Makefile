@@ -51,8 +51,8 @@ fix: $(READY)  ## fix lint and formatting, regenerate docs
 	$(BIN)/ruff format .
 	$(BIN)/python docs/generate.py
 
-docs: $(READY)  ## regenerate the generated parts of docs/ and build the site into build/site
-	$(BIN)/python docs/generate.py
+docs: $(READY)  ## regenerate the generated parts of docs/ and README.md, and build the site into build/site
+	$(BIN)/python docs/generate.py --outputs
 	$(BIN)/mkdocs build --strict
 
 # qmd's optional packages are GPU code (900 MB), except two: the CPU runtime for models and the vector index.

@@ -2,6 +2,7 @@
 
     python docs/generate.py            # rewrite them
     python docs/generate.py --check    # change nothing; exit with 1 and one line per page if a page is stale
+    python docs/generate.py --outputs  # also run the commands that the README shows, and rewrite their output
 
 A generated part is between `<!-- generated: NAME -->` and `<!-- end -->`. To add one, write a function that returns
 its Markdown and register it with `@renders("NAME")`.
@@ -12,8 +13,12 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import os
 import re
+import shlex
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
@@ -353,6 +358,41 @@ def parity() -> str:
     return "\n".join(lines) + "\n"
 
 
+def readme_with_outputs(readme: str) -> str:
+    """Return the README with the output of its `console` blocks, from a run on the notes of the demo.
+
+    Scores and times differ a little between machines, so an output that differs only in decimals stays as it is.
+    """
+    from memoriter.testing import sample_workspace
+
+    with tempfile.TemporaryDirectory() as folder:
+        workspace = Path(folder, "demo-workspace")
+        sample_workspace(workspace)
+        variables = {**os.environ, "HOME": folder, "COLUMNS": "120", "MEMORITER_RESIDENT__ENABLED": "false"}
+        variables["PYTHONPATH"] = str(PAGES.parent / "src")
+
+        def run(shown: re.Match[str]) -> str:
+            words = [sys.executable, "-m", *shlex.split(shown["command"])]
+            printed = subprocess.run(  # noqa: S603 - commands of our README
+                words, cwd=workspace, env=variables, capture_output=True, text=True, check=True
+            ).stdout
+            lines = "".join(f"{line.rstrip()}\n" for line in printed.strip().splitlines())
+            same = _without_decimals(lines) == _without_decimals(shown["output"])
+            return f"$ {shown['command']}\n{shown['output'] if same else lines}{shown['end']}"
+
+        shown = re.compile(r"^\$ (?P<command>.+)\n(?P<output>[^$]*?)(?P<end>\n(?=\$ )|(?=```))", re.MULTILINE)
+        return re.sub(
+            r"(?<=^```console\n).*?^```$",
+            lambda block: shown.sub(run, block[0]),
+            readme,
+            flags=re.DOTALL | re.MULTILINE,
+        )
+
+
+def _without_decimals(text: str) -> str:
+    return re.sub(r"\d+\.\d+", "N", text)
+
+
 def main(arguments: list[str]) -> int:
     """Rewrite or check every page and return the exit status."""
     stale = [
@@ -364,6 +404,10 @@ def main(arguments: list[str]) -> int:
         for line in (difference(page, new) for page, new in stale):
             sys.stderr.write(line + "\n")
         return 1 if stale else 0
+    if "--outputs" in arguments:
+        readme = PAGES.parent / "README.md"
+        old = readme.read_text("utf-8")
+        stale += [(readme, new)] if (new := readme_with_outputs(old)) != old else []
     for page, new in stale:
         page.write_text(new, "utf-8")
         sys.stdout.write(f"rewrote {page.name}\n")
