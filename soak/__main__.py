@@ -35,6 +35,7 @@ PARTS = (
     "derived",
     "truth",
     "erasure",
+    "poisoning",
     "requests",
     "fuzzing",
     "mutation",

@@ -164,8 +164,8 @@ class Writer:
         os.waitpid(self.pid, 0)
         self.wait_for(sys.maxsize, timeout_s=5.0)
         os.close(self._reading)
-        whole, _, partial = self._received.rpartition(b"\n")
-        if b'"error"' in partial or b'"error"' in whole:
+        whole, _, _ = self._received.rpartition(b"\n")
+        if b'{"error": "Traceback' in self._received:
             raise ForkFailed(self._received[-9000:].decode("utf-8", "replace"))
         return whole.decode().splitlines()
 

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -24,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 #: Modules, and the tests that protect them.
 MODULES = {
     "memoriter.files.paths": ("tests/files/test_paths.py",),
-    "memoriter.sessions.scope": ("tests/sessions/test_scope.py",),
+    "memoriter.sessions.scope": ("tests/sessions/test_scope.py", "tests/sessions/test_scope_words.py"),
     "memoriter.recall.render": ("tests/recall/test_render.py", "tests/recall/test_prompt_budget.py"),
     "memoriter.text.blocks": ("tests/recall/test_render.py", "tests/text/test_comments.py"),
     "memoriter.text.redaction": ("tests/text/test_redaction.py", "tests/text/test_canaries.py"),
@@ -35,8 +36,8 @@ MODULES = {
 }
 #: Mutants that behave like the original, by module and change, with the reason.
 EQUIVALENT = ROOT / "soak/equivalent.json"
-#: Tests that take longer than this are left out, and a mutant that takes longer is killed and counts as noticed.
-MAX_TEST_S, MAX_MUTANT_S = 5.0, 300
+#: Tests that take more CPU time than this are left out, and a mutant that takes longer is killed and counts as noticed.
+MAX_TEST_S, MAX_MUTANT_S = 4.0, 600
 #: Share of the mutants of a module that must be killed.
 SHARE = 0.9
 
@@ -87,13 +88,9 @@ class MutationRun:
         self.noticed, self.survivors = 0, list[str]()
         self._seconds: dict[str, float] = {}
 
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """Record how long each test takes."""
-        self._seconds[report.nodeid] = self._seconds.get(report.nodeid, 0.0) + report.duration
-
     def pytest_runtestloop(self, session: Any) -> bool:
         """Run the tests unchanged, then for every mutant."""
-        _run_items(session)
+        self._seconds = _run_items(session)
         if session.testsfailed:
             raise session.Failed("the tests fail without a mutant")
         quick = [item for item in session.items if self._seconds[item.nodeid] <= MAX_TEST_S]
@@ -127,14 +124,18 @@ class MutationRun:
         return os.waitpid(child, 0)[1] != 0
 
 
-def _run_items(session: Any) -> None:
-    """Run the tests of a session until one fails."""
+def _run_items(session: Any) -> dict[str, float]:
+    """Run the tests of a session until one fails; return the CPU time of each."""
     session.testsfailed = 0
+    seconds: dict[str, float] = {}
     for number, item in enumerate(session.items):
         following = session.items[number + 1] if number + 1 < len(session.items) else None
+        start = time.process_time()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        seconds[item.nodeid] = time.process_time() - start
         if session.testsfailed:
-            return
+            break
+    return seconds
 
 
 def main(name: str, tests: list[str], numbers: list[int] | None) -> None:
