@@ -52,7 +52,7 @@ SPREAD = 3.0
 #: then keep their score of the first stage.
 BUDGET_S = 0.4
 QUERY_TOKENS = 64
-TEXT_TOKENS = 160
+TEXT_TOKENS = 112
 #: Pairs of query and text whose logit is remembered.
 CACHED_PAIRS = 8_192
 
