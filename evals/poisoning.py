@@ -275,7 +275,7 @@ def _promoted(memory: Memory) -> Iterator[tuple[str, bool]]:
 def _demoted(memory: Memory) -> Iterator[tuple[str, bool]]:
     """A stranger says the first half of what the owner will say. The owner's words must stay the owner's."""
     for number, (text, _) in enumerate(_payloads(20)):
-        memory.entries.add(text, trust=("agent", "untrusted")[number % 2])  # type: ignore[arg-type]
+        memory.entries.add(text, trust=("agent", "untrusted")[number % 2])
         said = f"{text[:-1]} today and every week" if text.isascii() else f"{text[:-1]}，每周一次"
         memory.entries.add(said)
         owned = [entry.text for entry in memory.entries.list(trust=("owner",))]
