@@ -78,6 +78,8 @@ def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person:
     assert "3 notes in 3 folders." in printed
     assert person.found(vault, "heron") == ["Inbox.md"]
     assert person.found(vault, "石榴") == ["Projekte/Garten.md"]
+    for path in (".trash/Old.md", "node_modules/heron/README.md"):
+        assert "is refused" in person.run(vault, "get", path, fails=True)
     new = {path.name for path in vault.iterdir()} - {path.split("/")[0] for path in NOTES}
     assert new == {".memoriter.yaml"}, "a vault gets no other files"
     again = json.loads(person.run(vault, "init", "--json"))

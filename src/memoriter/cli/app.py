@@ -52,7 +52,8 @@ def _print_version(requested: bool) -> None:
 def _set_options(
     context: typer.Context,
     workspace: Annotated[
-        Path | None, typer.Option(help="Folder with MEMORY.md and memory/.", show_default=False)
+        Path | None,
+        typer.Option(help="Folder of notes (default: the current folder, if set up).", show_default=False),
     ] = None,
     home: Annotated[
         Path | None,

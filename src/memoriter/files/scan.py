@@ -53,7 +53,10 @@ class Tree:
     def matches(self, relative: str) -> bool:
         """Return whether a relative path belongs to the memory."""
         if isinstance(self.pattern, PathGlobs):
-            return self.pattern.matches(relative)
+            # An absolute path starts with an empty name.
+            *folders, name = relative.split("/")
+            are_usual = name and all(folder and folder not in SKIPPED_FOLDERS for folder in folders)
+            return bool(are_usual) and self.pattern.matches(relative)
         return self.pattern.fullmatch(relative) is not None
 
     def contains(self, path: str) -> bool:
