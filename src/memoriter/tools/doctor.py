@@ -11,7 +11,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -81,8 +81,36 @@ def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     """Check an open memory. A deep status gives more findings."""
     yield from _backend(memory.settings, status)
     yield from _index(status)
+    yield from _skipped(status)
+    yield from _models(memory.settings, status)
     yield from _entries(memory, deep="store" in status.details)
     yield from _items(memory)
+
+
+def _skipped(status: Status) -> Iterator[Finding]:
+    """Name the files that are not indexed, with the reason for each."""
+    skipped = status.details.get("skipped")
+    if isinstance(skipped, Mapping):
+        lines = "\n".join(f"{path}: {reason}" for path, reason in skipped.items())
+        yield Finding("skipped files", "note", lines, "Fix or move these files, then run `memoriter index`.")
+
+
+def _models(settings: Settings, status: Status) -> Iterator[Finding]:
+    """Check settings that need a key or a model which is missing."""
+    provider = settings.embedding.provider
+    key = f"{provider}_api_key"
+    if hasattr(settings.embedding, key) and getattr(settings.embedding, key) is None:
+        fix = f"Run `memoriter config set embedding.{key} -`, or choose another `embedding.provider`."
+        yield Finding("provider", "note", f"embedding.provider is `{provider}`, but it has no API key.", fix)
+    if settings.extraction.auto_extract and settings.llm.provider == "none":
+        fix = "Set `llm.provider` and `llm.model`, or set `extraction.auto_extract: false`."
+        text = "extraction.auto_extract is on, but no language model is configured."
+        yield Finding("extraction", "note", text, fix)
+    if status.backend == "builtin" and status.vector_engine != settings.index.vector_engine:
+        text = f"`{status.vector_engine}` answers instead of `{settings.index.vector_engine}`."
+        yield Finding(
+            "vector engine", "note", text, "Install the package of the engine, or change the setting."
+        )
 
 
 def _items(memory: Memory) -> Iterator[Finding]:
@@ -160,6 +188,9 @@ def _home(settings: Settings) -> Iterator[Finding]:
     if os.name == "posix" and stat.S_IMODE(home.stat().st_mode) & 0o077:
         fix = sentence("check.chmod", path=home)
         yield Finding("home", "note", sentence("check.readable", path=home), fix)
+    if not os.access(home, os.W_OK):
+        text = f"{home} is read-only. Search works, but nothing new is indexed or remembered."
+        yield Finding("home", "note", text, f"Make {home} writable, or choose another folder with --home.")
     free = shutil.disk_usage(home).free
     if free < LOW_DISK_BYTES:
         text = sentence("check.disk", megabytes=free >> 20, path=home)

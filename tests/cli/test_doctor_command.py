@@ -1,0 +1,37 @@
+"""`doctor` gives advice that helps, and `status` names skipped files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from command_line import Run
+
+
+def findings(memoriter: Run, **variables: str) -> dict[str, tuple[str, str, str]]:
+    shown = json.loads(memoriter("doctor", "--json", **variables).stdout)
+    return {one["name"]: (one["state"], one["text"], one["fix"]) for one in shown}
+
+
+def test_skipped_files_are_named_with_the_reason(memoriter: Run, workspace: Path, note) -> None:
+    note("MEMORY.md", "The heron nests in the marsh.\n")
+    (workspace / "memory/link.md").symlink_to("/etc/hostname")
+    state, text, fix = findings(memoriter)["skipped files"]
+    assert (state, text.startswith("memory/link.md: ")) == ("note", True)
+    assert "memoriter index" in fix
+    shown = memoriter("status").stdout
+    assert "memory/link.md: " in shown
+    labels = [line.split("  ")[0] for line in shown.splitlines() if line and not line.startswith(" ")]
+    assert len(labels) == len(set(labels))
+
+
+def test_a_missing_key_and_a_missing_model_get_advice(memoriter: Run) -> None:
+    found = findings(
+        memoriter, MEMORITER_EMBEDDING__PROVIDER="openai", MEMORITER_EXTRACTION__AUTO_EXTRACT="true"
+    )
+    assert found["provider"] == (
+        "note",
+        "embedding.provider is `openai`, but it has no API key.",
+        "Run `memoriter config set embedding.openai_api_key -`, or choose another `embedding.provider`.",
+    )
+    assert found["extraction"][1] == "extraction.auto_extract is on, but no language model is configured."
