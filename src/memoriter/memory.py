@@ -352,9 +352,9 @@ class Memory:
     def _erase_lines(self, texts: Sequence[str], trust: Trust) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Erase lines from the daily logs; return what was erased and what could not be, as text."""
         result = self.notes.erase_lines(texts, trust=trust)
-        if result.changed:
-            self.sync()
-        self._engine.purge()  # words of notes that were changed or deleted earlier may be the same
+        # Always: an erasure that was killed here, or a note that was deleted earlier, leaves the same words.
+        self.sync()
+        self._engine.purge()
         erased = sentence("forget.lines", files=", ".join(result.changed))
         others = sorted(folder.name.rpartition("-")[0] for folder in self.settings.other_indexes())
         left = (sentence("forget.workspaces", names=", ".join(others)),) if others else ()

@@ -243,10 +243,10 @@ def test_a_kill_right_after_the_approval_loses_nothing(
     entry = stored(careful, "The deploy key is in the vault")
     follow = careful._follower.follow
 
-    def killed(vectors: Any = None) -> None:
+    def killed(vectors: Any = None, *, embed: bool = True) -> None:
         if vectors is not None:  # the change is on disk, but not yet in the derived index
             raise KeyboardInterrupt
-        follow()
+        follow(embed=embed)
 
     monkeypatch.setattr(careful._follower, "follow", killed)
     with pytest.raises(KeyboardInterrupt):

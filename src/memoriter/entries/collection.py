@@ -7,7 +7,6 @@ new statement relates to known ones, `staging` holds statements for approval, `e
 from __future__ import annotations
 
 import builtins
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,7 +24,7 @@ from memoriter.entries.listing import EntryDetail, EntryFilters, EntryListing, R
 from memoriter.entries.map import MAX_POINTS, MapBuilder
 from memoriter.entries.search import MIN_SIMILARITY, EntrySearch, FoundEntries, Mode
 from memoriter.entries.staging import Approval, StagingArea
-from memoriter.errors import EditConflict, EmbeddingError, StoreBroken, StoreError, WriteError
+from memoriter.errors import EmbeddingError, StoreBroken, StoreError, WriteError
 from memoriter.index.follow import Follower
 from memoriter.records import (
     IMPORTED,
@@ -68,8 +67,6 @@ if TYPE_CHECKING:
 
 #: The name of the derived index and of its folder. Everything in it can be rebuilt from memory.db.
 INDEX_NAME = "entries"
-#: How often a statement is judged again because another process changed the entries meanwhile.
-MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,29 +167,31 @@ class Entries:
         start_seq = self._store.seq()
         if self._staging.requires_approval(draft):
             return self._staging.stage(draft, start_seq, actor=actor, replaces=replaces)
-        # One thread judges at a time, so only another process can change the entries meanwhile.
         with self._judging:
-            for _ in range(MAX_ATTEMPTS):
-                with contextlib.suppress(EditConflict):
-                    return self._try_add(draft, start_seq, actor, replaces)
-            with self._store.transaction():  # no other process can write while this one holds the store
-                return self._try_add(draft, start_seq, actor, replaces)
+            vector = self._vector_of_new(draft)  # before the transaction: an embedder may be slow
+            # Others wait from here on. Judging without this, and again if another process was faster, costs more.
+            with self._store.transaction():
+                remembered, new = self._judge_and_write(draft, start_seq, actor, replaces, vector)
+            self._follower.follow_later(new, embed=False)  # a search computes the vectors of others
+            return remembered
 
-    def _try_add(self, draft: Draft, start_seq: int, actor: str, replaces: str | None) -> Remembered:
-        """Judge the draft and write the result, unless the entries changed between the two."""
-        judged_seq = self._store.seq()
-        verdict, vector = self._judge(draft, replaces)
-        with self._store.transaction():
-            if refusal := self._refusal(draft, start_seq):
-                return Remembered(None, "refused", note=refusal)
-            if self._store.seq() != judged_seq:
-                raise EditConflict(sentence("entry.conflict"))
-            at = self._clock()
-            edits = merge.edits(verdict, draft, at)
-            edits = [*edits, *self._replace_rejected(draft, edits[0].entry_id, at)]
-            entries = self._store.apply(edits, at=at, by=actor)
-        self._follower.follow_later({} if vector is None else {vector_hash(draft.text): vector})
-        return merge.outcome(verdict, entries[0])
+    def _vector_of_new(self, draft: Draft) -> Matrix | None:
+        """Return the vector of a draft; None if its text is known, since no model is needed then."""
+        return None if self._store.same_text(draft.text) else self._follower.vector(draft.text)
+
+    def _judge_and_write(
+        self, draft: Draft, start_seq: int, actor: str, replaces: str | None, vector: Matrix | None
+    ) -> tuple[Remembered, dict[str, Matrix]]:
+        """Judge the draft and write the result. Return the outcome, and the vector by the hash of its text."""
+        if refusal := self._refusal(draft, start_seq):
+            return Remembered(None, "refused", note=refusal), {}
+        verdict, vector = self._judge(draft, replaces, vector)
+        at = self._clock()
+        edits = merge.edits(verdict, draft, at)
+        edits = [*edits, *self._replace_rejected(draft, edits[0].entry_id, at)]
+        entries = self._store.apply(edits, at=at, by=actor)
+        new = {} if vector is None else {vector_hash(draft.text): vector}
+        return merge.outcome(verdict, entries[0]), new
 
     def _replace_rejected(self, draft: Draft, by_id: str, at: float) -> builtins.list[Edit]:
         """Supersede rejected entries that say the same. A cleanup would otherwise erase the new one with them."""
@@ -204,15 +203,17 @@ class Entries:
             for one in rejected
         ]
 
-    def _judge(self, draft: Draft, replaces: str | None) -> tuple[merge.Verdict, Matrix | None]:
+    def _judge(
+        self, draft: Draft, replaces: str | None, vector: Matrix | None = None
+    ) -> tuple[merge.Verdict, Matrix | None]:
         """Decide what to do with a draft; return the verdict and the draft's vector if it was computed."""
         where = self._limited({})
         same = [entry for entry in self._store.same_text(draft.text) if where.admits(entry)]
         if same:  # no model is needed
             known = min(same, key=lambda entry: TRUST_LEVELS.index(entry.trust))
             return merge.repetition(draft, known, sentence("history.repeated")), None
-        self._follower.follow()
-        vector = self._follower.vector(draft.text)
+        self._follower.follow(embed=False)
+        vector = self._follower.vector(draft.text) if vector is None else vector
         near = self._follower.healing(lambda: merge.neighbours(self._store, self._follower, draft, vector))
         verdict = merge.judge(draft, [one for one in near if where.admits_workspace(one.entry)])
         if replaces and verdict.action == "add":
@@ -513,7 +514,9 @@ class Entries:
             ids = {line.entry.id for line in lines}
             known = len(self._store.load(ids))
             return Imported(len(ids) - known, known)
-        return exchange.import_lines(self._store, lines, at=self._clock(), actor=actor)
+        imported = exchange.import_lines(self._store, lines, at=self._clock(), actor=actor)
+        self._follower.follow_later({})  # keywords now, so that the next search need not wait for them
+        return imported
 
     def _limit_trust(self, line: exchange.EntryLine, trust: Trust) -> exchange.EntryLine:
         """Return a line with at most this trust."""

@@ -181,17 +181,17 @@ class Follower:
         if self._background is not None:
             self._background.close()
 
-    def follow(self, vectors: Mapping[str, Matrix] | None = None) -> None:
+    def follow(self, vectors: Mapping[str, Matrix] | None = None, *, embed: bool = True) -> None:
         """Index what changed in the store. A damaged index is built again.
 
-        ``vectors`` are vectors that the caller already has, by chunk hash.
+        ``vectors`` are vectors that the caller already has, by chunk hash. ``embed`` computes missing vectors too.
         """
-        self.index.healing(lambda: self._run(vectors or {}))
+        self.index.healing(lambda: self._run(vectors or {}, embed=embed))
 
-    def follow_later(self, vectors: Mapping[str, Matrix]) -> None:
+    def follow_later(self, vectors: Mapping[str, Matrix], *, embed: bool = True) -> None:
         """Index what was just stored. If that fails, the next search indexes it: the change itself is on disk."""
         try:
-            self.follow(vectors)
+            self.follow(vectors, embed=embed)
         except StoreError as error:
             log.warning("the index of %s is not up to date: %s", self._name, error)
 
@@ -220,10 +220,11 @@ class Follower:
         """Return the vector of a text; None without an embedder, or when it fails."""
         return self._embed({"": text}).get("")
 
-    def _run(self, vectors: Mapping[str, Matrix]) -> None:
+    def _run(self, vectors: Mapping[str, Matrix], *, embed: bool) -> None:
         for _ in self._steps(vectors):
             pass
-        self._embed_missing()
+        if embed:
+            self._embed_missing()
 
     def _steps(self, vectors: Mapping[str, Matrix]) -> Iterator[None]:
         """Index the keywords of what changed, one block per step. The work may end after any step."""

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +31,9 @@ from memoriter.files.locks import file_lock
 
 SIDE_FILES = ("-wal", "-shm")
 """Suffixes of the files that SQLite creates next to a database in use."""
+
+#: The average pause between two attempts to lock a database.
+PAUSE_S = 0.003
 
 Inode = tuple[int, int, int]
 """A file as one process sees it: process, device, inode."""
@@ -149,7 +154,7 @@ class Opener:
             make_private(self.path, *SIDE_FILES)
 
     def _prepare(self, connection: apsw.Connection) -> None:
-        connection.set_busy_timeout(int(self.timeout_s * 1000))
+        connection.set_busy_handler(_Patience(self.timeout_s))
         if self.on_connect is not None:
             self.on_connect(connection)
         self._check_owner(connection)
@@ -194,6 +199,26 @@ class Opener:
         except BaseException:
             roll_back(connection)
             raise
+
+
+class _Patience:
+    """Waits for the lock of another process in short pauses that are equal for all.
+
+    The handler of SQLite pauses longer and longer, up to 100 ms, so that of many writers some wait for seconds.
+    """
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._ends = 0.0
+
+    def __call__(self, attempt: int) -> bool:
+        now = time.monotonic()
+        if attempt == 0:
+            self._ends = now + self._timeout_s
+        if now >= self._ends:
+            return False
+        time.sleep(random.uniform(0.5, 1.5) * PAUSE_S)  # noqa: S311 - not a secret
+        return True
 
 
 def is_foreign(connection: apsw.Connection, migrations: Sequence[Migration]) -> bool:

@@ -155,18 +155,20 @@ def erase_words(connection: apsw.Connection, ids: Sequence[str], words: Iterable
 
     named: Any = connection.execute(_OF_REFS, (json.dumps(list(ids)),)).fetchall()
     recalls = {row[0] for row in named}
+    quoting = set(recalls)
     rows: Any = connection.execute(
         "select recall_id, position, ref, reason, parts, text from recalled"
     ).fetchall()
     for recall_id, position, ref, reason, parts, text in rows:
         if ref in ids or repeats(reason, parts, text):
-            recalls.add(recall_id)
+            quoting.add(recall_id)
             connection.execute(_CLEAR_ROW, (recall_id, position))
     heads: Any = connection.execute("select id, query, block from recalls").fetchall()
-    found = [row[0] for row in heads if row[0] in recalls or repeats(*row[1:])]
-    connection.executemany(
-        "update recalls set query = '', block = '' where id = ?", [(one,) for one in found]
-    )
+    queries = [(one,) for one, query, _ in heads if one in recalls or repeats(query)]
+    connection.executemany("update recalls set query = '' where id = ?", queries)
+    # The block shows lines in another form than the rows, so a row that repeats the text clears it too.
+    blocks = [(one,) for one, _, block in heads if one in quoting or repeats(block)]
+    connection.executemany("update recalls set block = '' where id = ?", blocks)
 
 
 def erase_recalls(connection: apsw.Connection, where: RecallFilter) -> None:
