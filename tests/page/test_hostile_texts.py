@@ -89,8 +89,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 "/v1/agents/main/memory_store", json={"text": f"hostile agent {number}: {text}"}
             ).raise_for_status()
             turns = [{"role": "user", "content": f"Remember that I always use hostile tool {number} {text}"}]
-            running.ask("capture", messages=turns, session=f"hostile {number} {text}"[:200])
-            running.ask("recall", query=f"hostile question {number} {text}", session=text[:200])
+            session = text.replace(":", "∶")  # a colon would name a channel, which may not write
+            running.ask("capture", messages=turns, session=f"hostile {number} {session}"[:200])
+            running.ask("recall", query=f"hostile question {number} {text}", session=session[:200])
         running.session("poisoned", *(("user", f"hostile turn {text}") for text in HOSTILE))
         running.ask("memory.sync")
         yield running
