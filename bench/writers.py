@@ -14,14 +14,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 from memoriter import Memory
 from memoriter.testing import HashEmbedder
 
 DIMENSIONS = 384
-#: How long the processes get to open the memory before the measurement.
-START_S = 2.0
 
 
 def opened(folder: Path) -> Memory:
@@ -30,13 +29,14 @@ def opened(folder: Path) -> Memory:
     return Memory.open(folder, home=folder / "home", embedder=HashEmbedder(DIMENSIONS), overrides=settings)
 
 
-def write(folder: Path, number: int, start: float, seconds: float) -> None:
+def write(folder: Path, number: int, ready: Barrier, seconds: float) -> None:
     """Add entries until the time is up, and record their number, the longest wait and the CPU time."""
     with opened(folder) as memory:
         memory.entries.list()
-        time.sleep(max(0.0, start - time.time()))
+        ready.wait()
+        start = time.monotonic()
         count, longest, cpu = 0, 0.0, time.process_time()
-        while time.time() < start + seconds:
+        while time.monotonic() < start + seconds:
             began = time.monotonic()
             memory.remember(f"Worker{number} noted item{count} under code w{number}x{count}", "fact")
             longest = max(longest, time.monotonic() - began)
@@ -51,9 +51,9 @@ def measure(processes: int, seconds: float) -> str:
         folder = Path(name)
         with opened(folder) as memory:
             memory.remember("The first entry", "fact")
-        start = time.time() + START_S
         context = multiprocessing.get_context("spawn")
-        workers = [context.Process(target=write, args=(folder, n, start, seconds)) for n in range(processes)]
+        ready = context.Barrier(processes)
+        workers = [context.Process(target=write, args=(folder, n, ready, seconds)) for n in range(processes)]
         for worker in workers:
             worker.start()
         for worker in workers:
