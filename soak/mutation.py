@@ -98,7 +98,7 @@ class MutationRun:
         session.items = sorted(quick, key=lambda item: self._seconds[item.nodeid])
         source = Path(self._module.__file__ or "").read_text("utf-8")
         if self._is_noticed(session, Mutant(0, "nothing", ast.parse(source))):
-            raise session.Failed("the tests fail when the code is replaced by itself")
+            raise session.Failed("the tests fail when the code is replaced by the same code")
         known = list(mutants(source))
         equivalent = json.loads(EQUIVALENT.read_text("utf-8")).get(self._module.__name__, {})
         for number in range(len(known)) if self._numbers is None else self._numbers:
