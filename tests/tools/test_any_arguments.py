@@ -95,3 +95,9 @@ def test_an_import_with_an_impossible_field_is_rejected(toolbox: Toolbox, field:
     result = toolbox.call("entries.import", {"data": f"{head}\n{json.dumps(record)}\n"})
     assert result["error"].startswith("Nothing was imported. ")
     assert toolbox.call("entries.list")["total"] == 1
+
+
+def test_a_name_with_a_lone_surrogate_is_an_unknown_argument(toolbox: Toolbox) -> None:
+    outcome, result = toolbox.outcome("memory.search", '{"que\\ud800ry": "tea"}')
+    assert outcome == "invalid"
+    assert result["error"].startswith("memory.search has no argument 'que?ry'.")

@@ -234,7 +234,9 @@ class Tool:
     def check(self, arguments: Mapping[str, object]) -> Arguments:
         """Return the arguments as their model. Raises `BadArgument` with one sentence per wrong argument."""
         # Models send null for arguments that they leave out.
-        values = {name: value for name, value in arguments.items() if value is not None}
+        # pydantic cannot name an argument with a lone surrogate.
+        named = {name.encode("utf-8", "replace").decode(): value for name, value in arguments.items()}
+        values = {name: value for name, value in named.items() if value is not None}
         try:
             return self.arguments.model_validate(
                 {name: _readable(name, value, self._property(name)) for name, value in values.items()}
