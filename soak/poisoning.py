@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from evals import poisoning
+from evals.poisoning import control as say_as_the_owner
+from evals.poisoning import measure
 from soak.part import Part, Round, Task
 
 
 def run(task: Task) -> Round:
     """Play every case, in short every eighth."""
     done = Round()
-    for result in poisoning.measure(every=8 if task.short else 1):
+    for result in measure(every=8 if task.short else 1):
         done.count("cases", result.cases)
         done.notes.append(f"{result.category}: {len(result.succeeded)} of {result.cases}")
         for text in result.succeeded:
@@ -20,7 +21,7 @@ def run(task: Task) -> Round:
 def control(task: Task) -> Round:
     """Let the owner say the same texts: all of them enter a prompt, so the cases look for the right thing."""
     del task
-    said, entered = poisoning.control()
+    said, entered = say_as_the_owner()
     done = Round({"texts of the owner": said})
     done.failures = ["a text of the owner entered a prompt"] * (entered if entered == said else 0)
     return done
