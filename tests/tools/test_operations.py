@@ -20,6 +20,7 @@ def test_operations_answer_like_the_tools(note, open_memory) -> None:
     found, told = call(memory, "memory.search", asked), Toolbox(memory).call("memory_search", asked)
     assert found["results"][0].pop("snippet") == "The heron nests in the marsh."
     told["results"][0].pop("snippet")
+    assert found.pop("threshold") == memory.settings.retrieval.min_confidence
     assert found == told
     assert call(memory, "memory.get", {"path": "MEMORY.md"})["text"] == "The heron nests in the marsh."
     assert call(memory, "memory.stats")["file_count"] == 1

@@ -69,6 +69,8 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("notes.get", {"path": "MEMORY.md"}),
     ("notes.get", {"path": "MEMORY.md", "from": 900}),
     ("notes.chunks", {"path": "MEMORY.md"}),
+    ("notes.text", {"path": "MEMORY.md"}),
+    ("notes.put", {"path": "memory/herons.md", "text": "# Herons\n"}),
     ("memory_forget", {"query": "tabs"}),
     ("memory_forget", {"query": "I prefer tabs."}),
     ("memory.search", {"query": "heron"}),

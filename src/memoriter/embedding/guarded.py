@@ -132,7 +132,7 @@ class Guarded:
 
     def close(self) -> None:
         """Close the wrapped embedder."""
-        self._workers.close(0.0)
+        self._workers.close(0.2)
         self.embedder.close()
 
     def _call(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:

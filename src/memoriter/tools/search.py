@@ -348,8 +348,9 @@ def _probe(call: Call[NoArguments]) -> ProbeResult:
 
 MEMORY_SEARCH = Tool(
     name="memory_search",
-    description="Mandatory recall step: search notes, past sessions and stored statements before you answer questions "
-    "about prior work, decisions, dates, people, preferences or todos. If `disabled` is true, tell the user.",
+    description="Mandatory recall step: search MEMORY.md, memory/*.md, past sessions and stored statements before you "
+    "answer questions about prior work, decisions, dates, people, preferences or todos. "
+    "If `disabled` is true, tell the user.",
     arguments=SearchArguments,
     result=SearchResult,
     run=_search_for_prompt,

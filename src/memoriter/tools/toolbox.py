@@ -279,13 +279,13 @@ def hide_folders(text: str, folders: Sequence[Path] = ()) -> str:
 
 
 def hide_folders_in(value: Any, folders: Sequence[Path] = ()) -> Any:
-    """Hide the folders in every text of plain data."""
+    """Hide the folders in every text of plain data, keys included."""
     if isinstance(value, Sentence):
         return Sentence(hide_folders(value, folders), value.code, hide_folders_in(value.details, folders))
     if isinstance(value, str):
         return hide_folders(value, folders)
     if isinstance(value, Mapping):
-        return {key: hide_folders_in(item, folders) for key, item in value.items()}
+        return {hide_folders_in(key, folders): hide_folders_in(item, folders) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [hide_folders_in(item, folders) for item in value]
     return value
