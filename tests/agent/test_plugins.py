@@ -183,7 +183,12 @@ def test_a_plugin_named_in_the_settings_file_works_with_the_command_line(
     command = [sys.executable, "-m", "memoriter", *places, "search", "heron"]
 
     def run(path: str) -> subprocess.CompletedProcess[str]:
-        environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": path}
+        environment = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(tmp_path),
+            "PYTHONPATH": path,
+            "MEMORITER_RESIDENT__ENABLED": "false",
+        }
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=60
         )
