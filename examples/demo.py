@@ -66,7 +66,7 @@ def main() -> None:
     note = WORKSPACE / "memory/2026-02-15.md"
     note.write_text("# 2026-02-15\n\n- The spare key of the studio is with Dona Graça on the second floor.\n")
     print(f"   (wrote {note})")
-    memoriter("search", "who has a key to let me in?", "-n", "1")
+    memoriter("search", "who has the spare key?", "-n", "1")
 
     say(
         "Continue on your own:",
