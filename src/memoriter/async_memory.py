@@ -21,6 +21,7 @@ from memoriter.notes.collection import Notes
 if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.embedding import Embedder
+    from memoriter.sessions.outside_text import TrustRules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -93,6 +94,9 @@ class AsyncEntries(_Forwarding[Entries]):
     forget = forward(Entries.forget)
     cleanup = forward(Entries.cleanup)
     cleanup_if_due = forward(Entries.cleanup_if_due)
+    clock_problem = forward(Entries.clock_problem)
+    repair_index = forward(Entries.repair_index)
+    undone = forward(Entries.undone)
     export = forward_list(Entries.export)
     import_ = forward(Entries.import_)
     stats = forward(Entries.stats)
@@ -126,6 +130,8 @@ class AsyncNotes(_Forwarding[Notes]):
     put = forward(Notes.put)
     move = forward(Notes.move)
     remove = forward(Notes.remove)
+    pending = forward(Notes.pending)
+    approve = forward(Notes.approve)
     erase_lines = forward(Notes.erase_lines)
     find_quote = forward(Notes.find_quote)
 
@@ -183,6 +189,11 @@ class AsyncMemory(_Forwarding[Memory]):
         return self.memory.has_entries
 
     @property
+    def trust_rules(self) -> TrustRules:
+        """The rules that decide whose words the turns of a conversation are, as `Memory.trust_rules`."""
+        return self.memory.trust_rules
+
+    @property
     def embedder(self) -> Embedder | None:
         """The embedder, as `Memory.embedder`."""
         return self.memory.embedder
@@ -221,6 +232,7 @@ class AsyncMemory(_Forwarding[Memory]):
     warm_up = forward(Memory.warm_up)
     maintain = forward(Memory.maintain)
     allows = forward(Memory.allows)
+    allows_name = forward(Memory.allows_name)
     prompt_section = forward(Memory.prompt_section)
     extension = forward(Memory.extension)
 

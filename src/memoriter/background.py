@@ -133,6 +133,7 @@ class Workers:
     ) -> None:
         self._name = name
         self._linger_s = linger_s
+        self._released = 0
         self._max_threads, self._max_queue, self._keep = threads, queue, keep
         self._clock = clock
         self._order = itertools.count()
@@ -180,6 +181,16 @@ class Workers:
             self._changed.notify_all()
         return task
 
+    def release(self, timeout_s: float) -> None:
+        """End idle threads, and wait for that. Later calls start new ones."""
+        until = time.monotonic() + timeout_s
+        with self._changed:
+            self._released += 1
+            self._changed.notify_all()
+            threads = self._threads - {threading.current_thread()}
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+
     def close(self, timeout_s: float, *, cancel: bool = False) -> int:
         """Accept no more calls and wait for those that are due; return how many are unfinished after the timeout.
 
@@ -225,7 +236,10 @@ class Workers:
     def _linger(self) -> bool:
         """Wait for more work for some time; return whether there is any."""
         if self._linger_s and not self._closed:
-            self._changed.wait_for(lambda: self._waiting or self._closed, self._linger_s)
+            released = self._released
+            self._changed.wait_for(
+                lambda: self._waiting or self._closed or self._released != released, self._linger_s
+            )
         return bool(self._waiting)
 
 

@@ -396,7 +396,7 @@ def test_sessions_are_found_at_the_line_numbers_of_the_transcript(note, workspac
     )
     engine = QmdEngine.create(settings, Workspace(workspace), exports=exports)
     hit = engine.search(Query("marsh")).hits[0]
-    assert (hit.path, hit.source, hit.trust) == ("sessions/one.jsonl", "sessions", "agent")
+    assert (hit.path, hit.source, hit.trust) == ("sessions/one.jsonl", "sessions", "untrusted")
     assert (hit.start_line, hit.end_line) == (2, 3)
     assert hit.snippet == "Assistant: In the marsh."
     first = engine.search(Query("herons nest")).hits[0]

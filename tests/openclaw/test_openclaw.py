@@ -164,8 +164,8 @@ def test_imported_entries_keep_their_source_and_have_the_trust_of_an_agent(
         for entry in memory.entries.list()
     }
     assert kept == {
-        "I prefer oolong": ("user_preference", "agent", "openclaw", (), 1_770_516_065),
-        "We chose NATS": ("technical_decision", "agent", "openclaw", ("scope:mail",), 1_770_516_065),
+        "I prefer oolong": ("user_preference", "agent", "import:openclaw", (), 1_770_516_065),
+        "We chose NATS": ("technical_decision", "agent", "import:openclaw", ("scope:mail",), 1_770_516_065),
     }
     assert [remark.partition(":")[0] for remark in report.remarks] == [
         "Other agents are not imported",

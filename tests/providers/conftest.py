@@ -58,6 +58,9 @@ def open_provider(
 ) -> Iterator[OpenProvider]:
     """Open the workspace's memory with a vendor's embedder, without retries."""
     monkeypatch.setattr("memoriter.embedding.remote.MAX_RETRIES", 0)
+    monkeypatch.setattr(
+        "memoriter.embedding.guarded.LINGER_S", 0.0
+    )  # so that the end of a thread is that of its call
     opened: list[Memory] = []
 
     def open_(provider: str, **more: object) -> Memory:

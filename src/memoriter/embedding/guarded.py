@@ -131,8 +131,8 @@ class Guarded:
         return row
 
     def close(self) -> None:
-        """Close the wrapped embedder."""
-        self._workers.close(0.2)
+        """Close the wrapped embedder. The next call opens it again."""
+        self._workers.release(0.2)
         self.embedder.close()
 
     def _call(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:
