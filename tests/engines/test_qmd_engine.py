@@ -398,7 +398,7 @@ def test_sessions_are_found_at_the_line_numbers_of_the_transcript(note, workspac
     hit = engine.search(Query("marsh")).hits[0]
     assert (hit.path, hit.source, hit.trust) == ("sessions/one.jsonl", "sessions", "untrusted")
     assert (hit.start_line, hit.end_line) == (2, 3)
-    assert hit.snippet == "Assistant: In the marsh."
+    assert hit.snippet == "Assistant, after text from outside: In the marsh."
     first = engine.search(Query("herons nest")).hits[0]
     assert "User: Where do the herons nest this year?" in first.snippet
     assert engine.search(Query("marsh", source="memory")).hits == ()
