@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "memory": SHARED
     | {"build", "config", "embedding", "engines", "entries", "notes", "recall", "search", "sessions"},
     "backup": SHARED | {"build", "config", "store"},
-    "async_memory": SHARED | {"memory", "entries", "notes", "embedding", "config"},
+    "async_memory": SHARED | {"memory", "entries", "notes", "sessions", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
     # `doctor` also checks the items that integrations store.
     "tools": SHARED | {"memory", "agent", "config", "integrations"},
