@@ -11,11 +11,12 @@ COPY --from=build /wheels /wheels
 RUN pip install --no-cache-dir --no-index /wheels/*.whl \
     && rm -rf /wheels \
     && useradd --create-home --uid 1000 memoriter \
-    && install -d -o memoriter -g memoriter /notes /home/memoriter/.memoriter
+    && install -d -o memoriter -g memoriter /notes /memory
 USER 1000
 ENV MEMORITER_WORKSPACE=/notes \
+    MEMORITER_HOME=/memory \
     MEMORITER_RESIDENT__ENABLED=false
-VOLUME ["/notes", "/home/memoriter/.memoriter"]
+VOLUME ["/notes", "/memory"]
 EXPOSE 8377
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \

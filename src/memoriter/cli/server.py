@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from memoriter.cli.context import GlobalOptions, Json
+from memoriter.server.mcp.client_config import Client
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -225,19 +226,7 @@ def mcp(
         ),
     ] = None,
     print_config: Annotated[
-        Literal[
-            "claude-code",
-            "claude-desktop",
-            "cursor",
-            "vscode",
-            "gemini",
-            "windsurf",
-            "zed",
-            "codex",
-            "openclaw",
-            "json",
-        ]
-        | None,
+        Client | None,
         typer.Option(help="Print the configuration for this client, ready to copy.", show_default=False),
     ] = None,
 ) -> None:
