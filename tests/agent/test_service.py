@@ -154,7 +154,6 @@ def test_a_conversation_is_found_by_meaning_and_cited_after_its_transcript_grew(
 def test_a_conversation_is_found_in_other_words_and_another_language(
     open_memory: OpenMemory, sessions: Path
 ) -> None:
-    pytest.importorskip("onnxruntime")
     talks = {
         "s1": [
             ("user", "Where should the nightly copy of the orders database go?"),

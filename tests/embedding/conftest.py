@@ -18,10 +18,9 @@ NAMED = os.environ.get("MEMORITER_TEST_MODEL")
 
 @pytest.fixture(scope="session")
 def model_folder() -> Path:
-    """The bundled model, or the one that MEMORITER_TEST_MODEL names."""
-    folder = bundled_model() or (Path(NAMED) if NAMED else None)
-    if folder is None:
-        pytest.skip("no model is bundled, and MEMORITER_TEST_MODEL is not set")
+    """The model that MEMORITER_TEST_MODEL names, or the bundled one."""
+    folder = Path(NAMED) if NAMED else bundled_model()
+    assert folder, "the package contains no model"
     return folder
 
 

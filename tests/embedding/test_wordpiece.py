@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import tokenizers
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -15,8 +16,6 @@ from memoriter.embedding.lookup import bundled_model
 from memoriter.embedding.onnx import open_tokenizer
 from memoriter.embedding.wordpiece import WordPiece
 from memoriter.errors import EmbedderUnavailable
-
-tokenizers = pytest.importorskip("tokenizers")
 
 ROOT = Path(__file__).parents[2]
 MAX_LENGTH = 48

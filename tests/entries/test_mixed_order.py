@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 
 from memoriter import Memory
-from memoriter.embedding.lookup import bundled_model
-
-pytestmark = pytest.mark.skipif(bundled_model() is None, reason="no model is bundled")
 
 LOG = """# 2026-02-08
 
