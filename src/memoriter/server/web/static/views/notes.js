@@ -26,6 +26,8 @@ export function notesView(main) {
   let form = "read";
   let text = null;
   let editor = null; // the editor of the open note
+  let reading = 0; // requests for the text that are not answered yet
+  let redraw = false; // the list of notes changed while the text was loading
 
   const filter = el("input", {
     type: "search",
@@ -49,12 +51,13 @@ export function notesView(main) {
     split,
   );
 
-  // After a change, `now` is the note to show; empty if it no longer exists.
+  // After a change, `now` is the note to show; empty if it no longer exists. Resolves when the page shows the change.
   function written(now = path) {
     editor = null;
     loadTree();
-    if (now === path) load({ quiet: true, changed: true });
-    else location.hash = address("notes", now);
+    if (now === path) return load({ quiet: true, changed: true });
+    location.hash = address("notes", now);
+    return null;
   }
 
   async function edit() {
@@ -89,6 +92,7 @@ export function notesView(main) {
       if (!isNewTree(files)) return;
       drawTree();
       if (!path) load();
+      else if (reading > 0) redraw = true; // the text on the page may be old
       else if (text && !editor) draw({ scroll: false }); // links to other notes need the list
     } catch (error) {
       if (isAborted(error)) return;
@@ -123,10 +127,12 @@ export function notesView(main) {
       return;
     }
     if (!quiet) (readOn.stop(), fill(page, loading()));
+    reading++;
     try {
       const from = lit && lit[0] > LINES_PER_REQUEST - LINES_BEFORE ? lit[0] - LINES_BEFORE : 1;
       const answer = await readNote("notes.get", { path, from, lines: LINES_PER_REQUEST });
-      if (!isNew(answer) && quiet && !changed) return;
+      if (!isNew(answer) && quiet && !changed && !redraw) return;
+      redraw = false;
       text = answer;
       if (editor) return; // what is being written stays; saving notices the change
       await draw({ scroll: !quiet });
@@ -138,6 +144,8 @@ export function notesView(main) {
         page,
         failure(error, () => load()),
       );
+    } finally {
+      reading--;
     }
   }
 

@@ -173,23 +173,20 @@ export async function tickTask(path, line, done) {
     const note = await ask("notes.text", { path });
     const lines = note.text.split("\n");
     const found = TASK.exec(lines[line - 1] ?? "");
-    if (!found) return done();
+    if (!found) return await done();
     lines[line - 1] = lines[line - 1].replace(TASK, (_, before, box, after) => `${before}${box === " " ? "x" : " "}${after}`);
     const made = await ask("notes.put", { path, text: lines.join("\n"), version: note.version });
     const back = () => act({ path, text: note.text, version: made.version }, done, t("done.undone"));
+    await done(); // the page shows the change before it says so
     announce(t(found[2] === " " ? "notes.ticked" : "notes.unticked"), t("do.undo"), back);
   } catch (error) {
+    await done();
     announce(sentence(error));
   }
-  return done();
 }
 
 async function act(change, done, text) {
-  try {
-    await ask("notes.put", change);
-    announce(text);
-  } catch (error) {
-    announce(sentence(error));
-  }
-  done();
+  const failed = await ask("notes.put", change).catch((error) => error);
+  await done();
+  announce(failed instanceof Error ? sentence(failed) : text);
 }
