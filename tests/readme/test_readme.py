@@ -16,6 +16,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -277,11 +278,13 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def installed(environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Installation:
-    """The installed wheel, for a person with an empty home."""
+def installed(environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
+    """The installed wheel, for a person with an empty home. Its resident process ends with the test."""
     monkeypatch.delenv("PYTHONPATH", raising=False)  # the package comes from the wheel
     (tmp_path / "home").mkdir()
-    return Installation(environment, tmp_path / "home")
+    person = Installation(environment, tmp_path / "home")
+    yield person
+    person.run("memoriter resident stop")
 
 
 @pytest.mark.integration
@@ -340,7 +343,9 @@ def check_client(installed: Installation, question: Question) -> None:
             found = await client.call_tool("memory_search", {"query": question.text})
             return str(found.structured_content)
 
-    assert question.path in asyncio.run(talk())
+    # In a thread: the browser of other tests leaves a running event loop in this one.
+    with ThreadPoolExecutor(1) as pool:
+        assert question.path in pool.submit(asyncio.run, talk()).result()
 
 
 def check_backup(installed: Installation, question: Question) -> None:

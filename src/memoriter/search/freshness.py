@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 
 from memoriter.records import Hit
@@ -38,14 +39,17 @@ _PAST = re.compile(
     r"|以前|之前|原来|原來|过去|過去|曾经|曾經|从前|從前|当初|當初|最初|上一[个個任家份]|前任",
     re.IGNORECASE,
 )
-_CHANGE = re.compile(
-    r"\b(?:now|no longer|any ?more|moved|relocated|switched|changed|migrated|replaced|instead of|joined|rescheduled"
-    r"|postponed|updated|adjusted|raised|lowered|increased|decreased|reached|from now on"
-    r"|(?:improved|grew|grown|risen|dropped|reduced) to)\b"
-    r"|改用|改成|改为|改為|改到|换成|換成|换到|換到|换了|換了|搬到|搬去|迁到|遷到|迁移|遷移|跳槽|转到|轉到"
-    r"|不再|现在|現在|目前|如今|取代|推迟|推遲|提前到|涨到|漲到|降到|升到|变成|變成",
-    re.IGNORECASE,
+_CHANGES_IN_ENGLISH = (
+    *("now", "no longer", "any more", "anymore", "moved", "relocated", "switched", "changed", "migrated"),
+    *("replaced", "instead of", "joined", "rescheduled", "postponed", "updated", "adjusted", "raised"),
+    *("lowered", "increased", "decreased", "reached", "improved to", "grew to", "grown to", "risen to"),
+    *("dropped to", "reduced to"),
 )
+_CHANGE_IN_CHINESE = re.compile(
+    "改[用成为為到]|[换換][成到了]|搬[到去]|[迁遷][到移]|跳槽|[转轉]到|不再|[现現]在|目前|如今|取代|推[迟遲]"
+    "|提前到|[涨漲降升]到|[变變]成"
+)
+_CHANGE_IN_ENGLISH = re.compile(rf"\b(?:{'|'.join(_CHANGES_IN_ENGLISH)})\b")
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _LOG = re.compile(r"(?:^|/)\d{4}-\d\d-\d\d[^/]*\.md$")
@@ -114,14 +118,28 @@ def _order(count: int, replaced: dict[int, int], *, past: bool) -> list[int]:
 
 
 def _statement(hit: Hit, terms: frozenset[str]) -> _Statement:
-    pieces = [text for piece in _ENDS.split(hit.snippet) if (text := _LEAD.sub("", piece).strip())]
-    split = [(text, tokenize(text)) for text in pieces]
-    text, tokens = max(split, key=lambda piece: len(terms.intersection(piece[1])), default=("", []))
-    words = frozenset(token for token in tokens if not token.startswith("@"))
+    default = ("", frozenset[str]())
+    text, tokens = max(_sentences(hit.snippet), key=lambda one: len(terms & one[1]), default=default)
+    words = tokens - {token for token in tokens if token[0] == "@"}
     dates = _DATE.findall(text)
     day = dates[0] if len(dates) == 1 else hit.date or ""
     numbers = frozenset(_NUMBER.findall(text))
-    return _Statement(hit, text, words, terms & words, numbers, day, bool(_CHANGE.search(text)))
+    return _Statement(hit, text, words, terms & words, numbers, day, _announces_change(text))
+
+
+@lru_cache(maxsize=1024)
+def _sentences(snippet: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """Return the sentences of a hit with their tokens. Cached, since questions about one thing have the same hits."""
+    pieces = (_LEAD.sub("", piece).strip() for piece in _ENDS.split(snippet))
+    return tuple((piece, frozenset(tokenize(piece))) for piece in pieces if piece)
+
+
+def _announces_change(text: str) -> bool:
+    lower = text.lower()
+    if not text.isascii() and _CHANGE_IN_CHINESE.search(text):
+        return True
+    # A search for each word is much faster than the pattern, which tells "now" from "know".
+    return any(word in lower for word in _CHANGES_IN_ENGLISH) and _CHANGE_IN_ENGLISH.search(lower) is not None
 
 
 def _newer(one: _Statement, other: _Statement) -> _Statement | None:

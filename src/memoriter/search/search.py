@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-from memoriter.records import Explanation, Hit, Query
+from memoriter.records import Explanation, Hit, Part, Query
 from memoriter.search import rank, shape
 from memoriter.search.confidence import unknown_identifiers
 from memoriter.search.legs import (
@@ -226,9 +226,9 @@ class Searcher:
 
     def _rank(self, candidates: Candidates, around: Mapping[int, Sequence[int]]) -> list[Scored]:
         """Score the shortlist again, each chunk together with the chunks around it, and lower old notes."""
-        rows = {row for others in around.values() for row in others} | candidates.cosines.keys()
-        words = candidates.keywords.values
-        cosines = complete(candidates.vectors, self.index, self.embedder, rows, words)
+        rows = {row for others in around.values() for row in others}
+        known = replace(candidates.vectors, values=candidates.cosines)
+        cosines = complete(known, self.index, self.embedder, rows, candidates.keywords.values)
         legs = self._legs(replace(candidates, cosines=cosines))
         if share := self.options.context_share:
             weight = sum(leg.weight for leg in legs) * share / (1 - share)
@@ -290,7 +290,10 @@ class Searcher:
         details = _DETAILS | {"keyword": f"matches {', '.join(matched)}"}
         if self.embedder is not None and found.models[item.rowid] != str(self.embedder.identity):
             details["vector"] = "no vector yet: its words count instead"
-        parts = tuple(replace(part, detail=details.get(part.name, part.detail)) for part in item.parts)
+        parts = tuple(
+            Part(part.name, part.value, part.weight, part.contribution, details.get(part.name, part.detail))
+            for part in item.parts
+        )
         return Hit(
             path=chunk.path,
             start_line=chunk.start_line,

@@ -53,12 +53,13 @@ class Nearest:
             allow = self._lists.rows(connection, identity, where) if filtered else None
             found = self.engine.search(connection, query, identity, limit=wanted, allow=allow)
             deleted = _find_deleted(connection, [row for row, _ in found])
-            alive = [(row, cosine) for row, cosine in _plausible(found) if row not in deleted]
+            plausible = _plausible(found)
+            alive = [pair for pair in plausible if pair[0] not in deleted] if deleted else plausible
             if len(alive) < limit and len(found) == wanted:
                 # More rows are deleted than were spare: search again among the existing ones.
                 allow = allowed_rows(connection, identity, where)
                 found = self.engine.search(connection, query, identity, limit=limit, allow=allow)
-                return list(_plausible(found))
+                return _plausible(found)
             return alive[:limit]
 
     def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
@@ -69,14 +70,16 @@ class Nearest:
             return {}
         self.engine.ready(identity)
         with self._database.snapshot() as connection:
-            return dict(_plausible(self.engine.cosines(connection, query, identity, rows).items()))
+            return dict(_plausible(list(self.engine.cosines(connection, query, identity, rows).items())))
 
 
-def _plausible(found: Iterable[tuple[int, float]]) -> Iterator[tuple[int, float]]:
-    """Yield the rows whose cosines are possible. Damaged vectors have others, which must not outweigh keywords."""
-    for row, cosine in found:
-        if abs(cosine) <= 1.01:  # false for NaN
-            yield row, max(-1.0, min(1.0, cosine))
+def _plausible(found: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """Return the rows whose cosines are possible. Damaged vectors have others, which must not outweigh keywords."""
+    certain = [pair for pair in found if -1.0 <= pair[1] <= 1.0]
+    if len(certain) == len(found):
+        return found
+    # Rounding goes a little beyond 1. The comparison is false for NaN.
+    return [(row, max(-1.0, min(1.0, cosine))) for row, cosine in found if abs(cosine) <= 1.01]
 
 
 def _find_deleted(connection: apsw.Connection, rows: list[int]) -> set[int]:
