@@ -25,6 +25,12 @@ def test_skipped_files_are_named_with_the_reason(memoriter: Run, workspace: Path
     assert len(labels) == len(set(labels))
 
 
+def test_a_file_that_is_indexed_in_part_is_named(memoriter: Run, note) -> None:
+    note("memory/long.md", "The heron nests in the marsh.\n" * 200_000)
+    _, text, _ = findings(memoriter)["skipped files"]
+    assert text == "memory/long.md: only the first 4 MiB of 5.72 MiB are indexed"
+
+
 def test_a_missing_key_and_a_missing_model_get_advice(memoriter: Run) -> None:
     found = findings(
         memoriter, MEMORITER_EMBEDDING__PROVIDER="openai", MEMORITER_EXTRACTION__AUTO_EXTRACT="true"

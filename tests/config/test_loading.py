@@ -170,6 +170,28 @@ class TestTheWorkspace:
         settings = load(environ=environ, cwd=place.root)
         assert (settings.workspace, settings.origin("workspace")) == (place.root, "the current folder")
 
+    def test_is_found_from_its_subfolders(self, place: Place) -> None:
+        place.own_file.write_text("workspace: ./file")
+        marker = place.root / ".memoriter.yaml"
+        marker.write_text("")
+        deep = place.root / "projects" / "harbour"
+        (deep / "memory").mkdir(parents=True)
+        environ = {"MEMORITER_HOME": str(place.home)}
+        settings = load(environ=environ, cwd=deep)
+        assert (settings.workspace, settings.origin("workspace")) == (place.root, str(marker))
+        (deep / ".memoriter.yaml").write_text("")
+        assert load(environ=environ, cwd=deep).workspace == deep
+
+    @pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root can give a file away")
+    def test_is_not_chosen_by_a_file_of_another_user_above(self, place: Place) -> None:
+        marker = place.root / ".memoriter.yaml"
+        marker.write_text("")
+        os.chown(marker, 65534, 65534)
+        below = place.root / "below"
+        below.mkdir()
+        environ = {"MEMORITER_HOME": str(place.home)}
+        assert load(environ=environ, cwd=below).origin("workspace") == "default"
+
 
 @pytest.mark.parametrize("folder", ["", "/notes", "../notes", "notes/../..", ".hidden", "a/.git"])
 def test_notes_are_written_inside_the_workspace(place: Place, folder: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,17 @@ def test_an_export_contains_staged_entries(careful: Entries, tmp_path: Path, clo
         assert other.approve([entry.id])[0].action == "added"
     finally:
         other.close()
+
+
+def test_an_export_leaves_out_what_was_forgotten_or_rejected(careful: Entries) -> None:
+    stay, hidden = careful.add("Anna leads the project"), careful.add("The codename is quokkazebra42")
+    waiting = stored(careful, "The deploy key is in the vault")
+    careful.forget(hidden.entry.id, erase=False)
+    careful.reject([waiting.id])
+    exported = [json.loads(line) for line in careful.export()][1:]
+    assert [line["entry"]["id"] for line in exported] == [stay.entry.id]
+    everything = [json.loads(line) for line in careful.export(states=())][1:]
+    assert len(everything) == 3
 
 
 def test_imports_of_an_agent_are_staged_too(careful: Entries) -> None:

@@ -261,10 +261,10 @@ def _hook_settings(options: GlobalOptions) -> Settings:
 
     A project may have a folder `memory` of its own, so this alone does not make it a workspace.
     """
-    from memoriter.config import load
+    from memoriter.config import find_workspace, load
 
     here = Path.cwd()
-    is_workspace = any((here / name).is_file() for name in (".memoriter.yaml", "MEMORY.md"))
+    is_workspace = find_workspace(here) is not None or (here / "MEMORY.md").is_file()
     paths = {"workspace": options.workspace, "home": options.home}
     absolute = {name: path.expanduser().absolute() for name, path in paths.items() if path}
     return load(

@@ -10,7 +10,7 @@ Only this package reads settings files and environment variables.
 
 from __future__ import annotations
 
-from memoriter.config.loading import load
+from memoriter.config.loading import find_workspace, load
 from memoriter.config.settings import Setting, Settings, keys
 
-__all__ = ["Setting", "Settings", "keys", "load"]
+__all__ = ["Setting", "Settings", "find_workspace", "keys", "load"]

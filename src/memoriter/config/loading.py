@@ -134,17 +134,35 @@ def _home(layer: Layer) -> Path:
     return home.value if home and isinstance(home.value, Path) else Path("~/.memoriter").expanduser()
 
 
+def find_workspace(folder: Path) -> Path | None:
+    """Return the folder or the nearest one above it that `init` set up; None if there is none.
+
+    A file of another user above the folder does not count, because shared folders such as /tmp belong to everyone.
+    """
+    if (folder / layers.WORKSPACE_FILE).exists():
+        return folder
+    for above in folder.parents:
+        try:
+            status = (above / layers.WORKSPACE_FILE).lstat()
+        except OSError:
+            continue
+        if os.name != "posix" or status.st_uid == os.getuid():
+            return above
+    return None
+
+
 def _with_workspace(owner: Layer, explicit: Layer, cwd: Path) -> Layer:
     """Add the workspace if it is not named explicitly.
 
-    It is the current folder if `init` set that up, else what the owner's file says, else the current folder if it
-    contains notes, else a folder in the home.
+    It is the current folder or the nearest one above it that `init` set up, else what the owner's file says, else the
+    current folder if it contains notes, else a folder in the home.
     """
     layer = owner | explicit
     if "workspace" in explicit:
         return layer
-    if (cwd / layers.WORKSPACE_FILE).exists():
-        return layer | {"workspace": Value(cwd.resolve(), CURRENT_FOLDER)}
+    if folder := find_workspace(cwd):
+        origin = CURRENT_FOLDER if folder == cwd else str(folder / layers.WORKSPACE_FILE)
+        return layer | {"workspace": Value(folder.resolve(), origin)}
     if "workspace" in owner:
         return layer
     if any((cwd / name).exists() for name in ("MEMORY.md", "memory.md", "memory")):

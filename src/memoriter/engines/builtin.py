@@ -200,7 +200,7 @@ class BuiltinEngine:
         details: dict[str, object] = {"embedder": self.choice.reason, "source_bytes": counts.bytes}
         if self.choice.fallback:
             details["fallback"] = self.choice.fallback.reason
-        if skipped := {problem.path: problem.reason for problem in self.workspace.scan().problems}:
+        if skipped := self.workspace.incomplete():
             details["skipped"] = skipped
         if deep:
             details |= {

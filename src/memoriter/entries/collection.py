@@ -36,6 +36,7 @@ from memoriter.records import (
     EntryMap,
     EntryPage,
     EntrySort,
+    EntryState,
     Facets,
     Hit,
     Imported,
@@ -67,6 +68,8 @@ if TYPE_CHECKING:
 
 #: The name of the derived index and of its folder. Everything in it can be rebuilt from memory.db.
 INDEX_NAME = "entries"
+#: The states of entries that an export contains by default.
+_EXPORTED: Sequence[EntryState] = ("active", "staged", "superseded", "expired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,10 +493,11 @@ class Entries:
     def export(self, type: str | None = None, **filters: Unpack[EntryFilters]) -> Iterator[str]:  # noqa: A002
         """Return the entries that match every filter with their history, one JSON object per line.
 
-        Without ``states`` entries in any state are returned.
+        Without ``states`` entries in any state are returned, except rejected ones: those are hidden until the cleanup
+        erases them.
         """
         types = (type,) if type else filters.get("types", ())
-        where = self._limited({"states": (), **filters, "types": types})
+        where = self._limited({"states": _EXPORTED, **filters, "types": types})
         return exchange.export_lines(self._store, where)
 
     def import_(

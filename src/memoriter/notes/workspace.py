@@ -164,7 +164,7 @@ class Workspace:
             # Only the start of a huge file is read. Its size represents the rest in the digest.
             digest.update(b"\0%d" % status.st_size)
             data = _head(data[: self.max_bytes])
-            notes.append(f"only the first {_mib(self.max_bytes)} of {_mib(status.st_size)} are indexed")
+            notes.append(self._only_the_start(status.st_size))
         text, remark = decode(data)
         notes += [remark] if remark else []
         return Document(
@@ -176,6 +176,18 @@ class Workspace:
             size=status.st_size,
             note="; ".join(notes) or None,
         )
+
+    def incomplete(self) -> dict[str, str]:
+        """Return the reason for each file that is not indexed, or only in part, by path."""
+        scan = self.scan()
+        large = [found for found in scan.files if found.size > self.max_bytes]
+        return {
+            **{problem.path: problem.reason for problem in scan.problems},
+            **{found.path: self._only_the_start(found.size) for found in large},
+        }
+
+    def _only_the_start(self, size: int) -> str:
+        return f"only the first {_mib(self.max_bytes)} of {_mib(size)} are indexed"
 
     # ---- a few lines ------------------------------------------------------------------------------------------
 
