@@ -140,16 +140,24 @@ def worked(machine: Machine, api: MessagesApi) -> Session:
         call("mcp__plugin_memoriter_memoriter__memory_search", query="when does the backup run?"),
         call("mcp__plugin_memoriter_memoriter__memory_store", text="The staging server is called kestrel."),
         call("Read", file_path=str(file)),
-        call(
-            "Agent", description="look", prompt=FROM_A_HELPER, subagent_type="claude", run_in_background=False
-        ),
+        [
+            text("The backup runs at night."),
+            call(
+                "Agent",
+                description="look",
+                prompt=FROM_A_HELPER,
+                subagent_type="claude",
+                run_in_background=False,
+            ),
+        ],
         text("It runs at 03:15."),
     ]
 
     def model(body: Body) -> list[Block]:
         if FROM_A_HELPER in _texts(body, "user"):
             return [text(FROM_A_HELPER)]
-        return [script[sum(message["role"] == "assistant" for message in body["messages"])]]
+        step = script[sum(message["role"] == "assistant" for message in body["messages"])]
+        return step if isinstance(step, list) else [step]
 
     api.model = model
     allowed = ("mcp__plugin_memoriter_memoriter", "Read", "Agent", "ToolSearch")
@@ -239,7 +247,9 @@ def test_its_transcripts_are_imported_and_read(machine: Machine, worked: Session
         of_session = [turn for found in turns if source.session(found) == worked.id for turn in turns[found]]
         assert [(turn.role, turn.text, turn.trust) for turn in of_session] == [
             ("user", "When does the backup run?", "owner"),
-            ("assistant", "It runs at 03:15.", "agent"),
+            # ToolSearch, our tools and Read are local. A helper may have read anything, also on the web.
+            ("assistant", "The backup runs at night.", "agent"),
+            ("assistant", "It runs at 03:15.", "untrusted"),
         ]
     assert FROM_A_FILE.partition(".")[0] not in machine.memoriter("list", "--json")
 

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from memoriter import Memory
+from memoriter.testing import HashEmbedder
+from soak import faults
 from soak.__main__ import PARTS, load
+from soak.writers import Home
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +26,21 @@ def test_a_short_round_finds_nothing_and_its_control_fails(name: str, tmp_path: 
     command = [sys.executable, "-m", "soak", name, "--short", "--state", str(tmp_path)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("write", ["save to the log", "flush before compaction", "summarise a session"])
+def test_a_fault_run_compares_notes_without_their_time(write: str, tmp_path: Path) -> None:
+    """A write path runs many times. The minute or the day may change between two of them."""
+    snapshots = []
+    for zone in ("Asia/Tokyo", "America/Lima"):  # another hour and, for half of the day, another date
+        home = Home(tmp_path / zone).create()
+        with Memory.open(
+            home.workspace, home=home.home, embedder=HashEmbedder(), overrides={"writing.timezone": zone}
+        ) as memory:
+            faults.PATHS[write](memory)
+        snapshots.append(faults.snapshot(home)["notes"])
+    assert len(snapshots[0]) == 1
+    assert snapshots[0] == snapshots[1]
 
 
 @pytest.mark.timeout(300)
