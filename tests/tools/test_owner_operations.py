@@ -180,6 +180,7 @@ def test_notes_tree_lists_notes_and_sessions(note, open_memory, transcript: Path
     ]
     assert all(one["chunks"] for one in tree["files"])
     assert (tree["total"], tree["truncated"]) == (3, False)
+    assert [one["title"] for one in tree["files"]] == ["", "", "Hello there"]
 
 
 def test_the_trust_of_a_changed_file_is_read_from_the_file(note, open_memory, transcript: Path) -> None:

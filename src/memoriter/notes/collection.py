@@ -20,7 +20,7 @@ from memoriter.records import Collection, Excerpt, FoundFile, NoteChunk, NoteFil
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.front_matter import front_matter_fields, front_matter_lines
-from memoriter.text.measure import split_lines
+from memoriter.text.measure import shorten_title, split_lines
 from memoriter.text.redaction import redact
 from memoriter.text.words import normal_form
 
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from memoriter.store import Index
     from memoriter.store.documents import DocumentSummary
 
+#: Width of the title of a conversation: 20 Chinese characters, or 80 letters.
+TITLE_WIDTH = 80
+_SPEAKER = re.compile(r"^(?:User|Assistant): ")
 #: Newest transcripts that are opened to find a session whose file has another name.
 MAX_OPENED_TRANSCRIPTS = 200
 
@@ -122,18 +125,19 @@ class Notes:
         return self._sessions.scan().files if self._sessions else ()
 
     def _describe(self, files: Sequence[FoundFile]) -> tuple[NoteFile, ...]:
-        index = self._index()
-        indexed = self._summaries(index, files)
-        return tuple(
-            NoteFile(
-                file.path,
-                file.source,
-                file.size,
-                file.mtime_ns / 1e9,
-                indexed[file.path].chunks if file.path in indexed else 0,
-                self._trust(file, indexed.get(file.path)),
-            )
-            for file in files
+        indexed = self._summaries(self._index(), files)
+        return tuple(self._description(file, indexed.get(file.path)) for file in files)
+
+    def _description(self, file: FoundFile, indexed: DocumentSummary | None) -> NoteFile:
+        return NoteFile(
+            file.path,
+            file.source,
+            file.size,
+            file.mtime_ns / 1e9,
+            indexed.chunks if indexed else 0,
+            self._trust(file, indexed),
+            indexed.date if indexed else None,
+            _first_words(indexed.begins) if indexed else "",
         )
 
     def _summaries(self, index: Index | None, files: Sequence[FoundFile]) -> dict[str, DocumentSummary]:
@@ -354,3 +358,10 @@ def _without(text: str | None, forms: set[str], trust: Trust) -> str | None:
     if len(others) < len(lines) and trust != "owner" and trust_of_note(split_lines(text)) == "owner":
         raise _OwnersLog
     return "".join(others)
+
+
+def _first_words(passage: str) -> str:
+    """Return the title of a conversation: the start of what was said first."""
+    said = " ".join(_SPEAKER.sub("", passage).split("\n\n", 1)[0].split())
+    title = shorten_title(said, TITLE_WIDTH)
+    return title if title == said else f"{title.rstrip()}…"

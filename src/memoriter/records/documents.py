@@ -210,6 +210,10 @@ class NoteFile:
     #: 0 until the file is indexed.
     chunks: int
     trust: Trust
+    #: The day that it is about, such as 2026-02-08. None: unknown, or not indexed yet.
+    date: str | None = None
+    #: The first words of a conversation. Empty for notes.
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)

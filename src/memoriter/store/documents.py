@@ -90,6 +90,10 @@ class DocumentSummary:
     chunks: int
     #: The trust of the least trusted chunk.
     trust: Trust
+    #: The day of the first chunk.
+    date: str | None = None
+    #: The start of the first chunk of a transcript.
+    begins: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +130,10 @@ _COUNTS = """
 
 _SUMMARIES = """
     select f.path, f.mtime_ns, f.size, count(c.rowid),
-    max(case c.trust when 'untrusted' then 2 when 'agent' then 1 else 0 end)
+    max(case c.trust when 'untrusted' then 2 when 'agent' then 1 else 0 end),
+    (select n.date from chunks n where n.path = f.path order by n.start_line limit 1),
+    case f.source when 'sessions'
+    then (select substr(n.text, 1, 240) from chunks n where n.path = f.path order by n.start_line limit 1) else '' end
     from json_each(?) wanted cross join files f on f.path = wanted.value join chunks c on c.path = f.path
     group by f.path"""
 _OF_SESSION = """
@@ -222,7 +229,7 @@ def stored_of(connection: apsw.Connection, path: str) -> list[StoredChunk]:
 def summaries(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, DocumentSummary]:
     """Return summaries of these documents by path. Documents without chunks are left out."""
     rows: Any = connection.execute(_SUMMARIES, (json.dumps(list(paths)),))
-    return {row[0]: DocumentSummary(row[1], row[2], row[3], _TRUSTS[row[4]]) for row in rows}
+    return {row[0]: DocumentSummary(row[1], row[2], row[3], _TRUSTS[row[4]], *row[5:]) for row in rows}
 
 
 def paths_of(connection: apsw.Connection, session: str) -> list[str]:

@@ -7,7 +7,7 @@ from pydantic import AliasChoices, Field
 from memoriter.errors import BadArgument
 from memoriter.records import Source, Trust
 from memoriter.tools.search import NoArguments
-from memoriter.tools.tool import Arguments, Call, Count, Shape, Tool
+from memoriter.tools.tool import Arguments, Call, Count, Shape, Tool, omitted_if_none
 
 #: Files that `notes.tree` lists.
 MAX_FILES = 5_000
@@ -79,6 +79,8 @@ class FileJson(Shape):
     mtime: float
     chunks: Count
     trust: Trust
+    date: str | None = omitted_if_none("The day that it is about.")
+    title: str = Field(default="", description="The first words of a conversation. Empty for notes.")
 
 
 class TreeResult(Shape):

@@ -107,6 +107,15 @@ export function moment(seconds) {
   });
 }
 
+/** Format a day such as 2026-02-08, and a month such as 2026-02. */
+export function dayName(text) {
+  return written(new Date(`${text}T12:00`).getTime() / 1000, { day: "numeric", month: "short", year: "numeric" });
+}
+
+export function monthName(text) {
+  return written(new Date(`${text}-15T12:00`).getTime() / 1000, { month: "long", year: "numeric" });
+}
+
 function written(seconds, form) {
   if (!Number.isFinite(seconds) || Math.abs(seconds) > 8.6e12) return "–";
   return new Intl.DateTimeFormat(locale(), form).format(new Date(seconds * 1000));

@@ -9,7 +9,7 @@ import { failure, loading, nothing } from "../notices.js";
 import { invisibleWarning, pathName, segments, trust, when } from "../parts.js";
 import { address, amend } from "../router.js";
 import { hasDraft, moveNote, newNote, noteEditor, removeNote, tickTask } from "./notes_edit.js";
-import { asTree, lastChanged, resolved } from "./notes_tree.js";
+import { asTree, lastChanged, resolved, reveal } from "./notes_tree.js";
 import { chunkList, sourceLines, transcript } from "./notes_text.js";
 
 const LINES_PER_REQUEST = 1500; // lines per request
@@ -104,7 +104,8 @@ export function notesView(main) {
   function drawTree() {
     if (!files) return;
     const wanted = filter.value.trim().toLowerCase();
-    const shown = files.files.filter((file) => file.path.toLowerCase().includes(wanted));
+    const shown = files.files.filter((file) => `${file.path} ${file.title}`.toLowerCase().includes(wanted));
+    const top = tree.scrollTop;
     refill(
       tree,
       shown.length
@@ -119,6 +120,8 @@ export function notesView(main) {
           t("notes.truncated", { n: number(files.files.length), total: number(files.total) }),
         ),
     );
+    tree.scrollTop = top;
+    reveal(tree);
   }
 
   async function load({ quiet = false, changed = false } = {}) {
