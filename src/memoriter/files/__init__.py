@@ -5,4 +5,5 @@
 - ``locks``: one lock between threads and processes
 - ``paths``: open files and folders below a root, without following links
 - ``scan``: list the files of a folder tree
+- ``shared``: folders that several machines share
 """

@@ -3,7 +3,7 @@
 The new content is written to a temporary file in the same folder and synced. The temporary file then replaces the
 target, and the folder is synced. Notes, which people edit at the same time, are written by ``edits``.
 
-Hooks must start quickly, so this module imports nothing else of the package.
+Hooks must start quickly, so this module imports nothing but ``shared``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from memoriter.files import shared
+
 _counter = itertools.count()
 
 
@@ -23,16 +25,23 @@ def write(path: Path, data: bytes, *, mode: int = 0o600, unless: Callable[[], bo
 
     ``unless`` is called right before the replacement. If it returns true, nothing changes and this returns False.
     """
-    make_folder(path.parent)
-    temporary = write_beside(path, [data], mode=mode)
-    try:
-        if unless():
-            return False
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_folder(path.parent)
-    return True
+    with shared.changing(path):
+        make_folder(path.parent)
+        temporary = write_beside(path, [data], mode=mode)
+        try:
+            if unless():
+                return False
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)
+        return True
+
+
+def remove(path: Path) -> None:
+    """Remove a state file. Raises `FileNotFoundError` if it does not exist."""
+    with shared.changing(path):
+        path.unlink()
 
 
 def write_beside(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> Path:
@@ -74,6 +83,7 @@ def sync_folder(folder: Path) -> None:
 
 def newest_state_files(folder: Path) -> list[Path]:
     """Return the JSON state files of a folder, newest first."""
+    shared.refresh(folder)
     found = list[tuple[float, str]]()
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 
 from memoriter.errors import EditConflict, LockTimeout, WriteError
+from memoriter.files import shared
 from memoriter.files.durable import make_folder, sync_folder, write_beside
 from memoriter.files.locks import LOCK_WAIT_S, file_lock
 
@@ -91,9 +92,10 @@ def update(path: Path, change: EditText, *, wait_s: float = LOCK_WAIT_S) -> bool
     Raises `WriteError`; the note is then unchanged.
     """
     try:
-        make_folder(path.parent)
-        with file_lock(path.parent, wait_s):
-            return _update(path, change)
+        with shared.changing(path):
+            make_folder(path.parent)
+            with file_lock(path.parent, wait_s):
+                return _update(path, change)
     except LockTimeout as error:
         raise WriteError(f"{path} was not written. {error}") from error
     except OSError as error:
@@ -104,7 +106,7 @@ def update(path: Path, change: EditText, *, wait_s: float = LOCK_WAIT_S) -> bool
 
 def remove(path: Path, check: CheckText) -> str:
     """Remove a note and return its text. ``check`` raises if this is another version than expected."""
-    with _locked(path, check):
+    with shared.changing(path), _locked(path, check):
         text = read(path)
         check(text)
         path.unlink()
@@ -114,7 +116,7 @@ def remove(path: Path, check: CheckText) -> str:
 
 def move(path: Path, target: Path, check: CheckText) -> str | None:
     """Give a note another path and return its text, or None if the path is taken. ``check`` as in `remove`."""
-    with _locked(path, check):
+    with shared.changing(path, target), _locked(path, check):
         text = read(path)
         check(text)
         make_folder(target.parent)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memoriter.errors import LockTimeout, WriteError
+from memoriter.files import shared
 from memoriter.files.durable import make_folder
 
 LOCK_WAIT_S = 10.0
@@ -22,6 +23,7 @@ def check_mounted(root: Path, was_there: Callable[[], bool]) -> None:
 
     Its volume is probably not mounted. Files written in its place would be hidden once the volume is back.
     """
+    shared.refresh(root)
     if not root.is_dir() and was_there():
         raise WriteError(
             f"The workspace {root} is missing, although its notes are indexed. Nothing was written. Mount its volume"
@@ -36,7 +38,7 @@ def file_lock(
     """Hold an exclusive lock against every other thread and process.
 
     ``path`` is a lock file, which is created if it is missing. If it is an existing folder, the folder itself is
-    locked, so that no lock files appear among people's notes.
+    locked, so that no lock files appear among people's notes. In a shared folder, other machines are locked out too.
 
     Raises `LockTimeout` when the lock is still held after ``timeout_s``, or as soon as ``give_up``, which is called
     between two attempts, returns true. Exceptions of ``give_up`` are passed on. Raises `OSError` when the lock
@@ -46,9 +48,9 @@ def file_lock(
         held = _locked_folder(path)
     else:
         held = _locked_file(path / ".memoriter.lock" if path.is_dir() else path)
-    with held as try_lock:
+    with held as try_lock, shared.locking(path) as try_lock_elsewhere:
         end, pause = time.monotonic() + timeout_s, 0.001
-        while not try_lock():
+        while not (try_lock() and try_lock_elsewhere()):
             left = end - time.monotonic()
             if left <= 0 or give_up():
                 raise LockTimeout(f"Another process has held {path} for {timeout_s:g} s. Try again later.")
@@ -85,7 +87,8 @@ def _locked_file(path: Path) -> Iterator[Callable[[], bool]]:
 
     def try_lock() -> bool:
         with contextlib.suppress(Timeout):
-            lock.acquire()
+            if not lock.is_locked:
+                lock.acquire()
         return bool(lock.is_locked)
 
     try:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from memoriter.errors import IndexBroken, LockTimeout, SourceError, StoreError, StoreLocked
+from memoriter.files import shared
 from memoriter.files.locks import file_lock
 from memoriter.index.snapshot import UNSETTLED_NS, Snapshot
 from memoriter.index.vectors import ChunkVectors, Filled
@@ -189,6 +190,7 @@ class Indexer:
 
     def is_fresh(self) -> bool:
         """Return whether no file has changed since this object last compared all of them with the index."""
+        shared.refresh(self.workspace.root)
         taken = self._snapshot
         return taken is not None and taken.mark == self.index.meta("last_sync") and taken.is_current()
 
@@ -238,6 +240,7 @@ class Indexer:
 
     def _scan(self) -> Scan:
         """List the files. Raises `SourceError` if the workspace is missing, for example on an unmounted volume."""
+        shared.refresh(self.workspace.root)
         if not self.workspace.root.is_dir():
             mount = " Mount its volume, or" if self.knows_notes else " Either"
             raise SourceError(

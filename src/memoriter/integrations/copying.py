@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from memoriter.errors import NotFound, SourceError
+from memoriter.files import shared
 from memoriter.files.durable import make_folder, sync_folder, write_beside
 from memoriter.files.edits import rename_without_replacing
 from memoriter.files.paths import open_folder
@@ -169,7 +170,8 @@ def _compare_transcript(transcript: SealedTranscript, existing: Path) -> ImportA
 def _write(step: ImportStep, root: Path, transcript: SealedTranscript | None) -> None:
     """Write the target durably. It keeps the modification time of its source."""
     make_folder(root)
-    with open_folder(root, step.target.relative_to(root).parts[:-1], make=True) as folder:
+    parts = step.target.relative_to(root).parts[:-1]
+    with shared.changing(step.target), open_folder(root, parts, make=True) as folder:
         target = folder / step.target.name
         with io.BytesIO(transcript.to_bytes()) if transcript else _open_regular(step.source) as source:
             temporary = write_beside(target, iter(lambda: source.read(BLOCK_BYTES), b""))

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 
 from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable, LockTimeout
-from memoriter.files import durable
+from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock
 from memoriter.llm.chat import Chat, Reply, Schema
 from memoriter.text.measure import estimate_tokens
@@ -54,6 +54,7 @@ class Budgeted:
 
     def spent(self) -> int:
         """Return the tokens spent today."""
+        shared.refresh(self._ledger)
         day, used = self._read()
         return used if day == self._today().isoformat() else 0
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError
-from memoriter.files import edits
+from memoriter.files import edits, shared
 from memoriter.files.durable import make_folder, sync_folder
 from memoriter.files.edits import rename_without_replacing
 from memoriter.files.locks import check_mounted, file_lock
@@ -159,7 +159,7 @@ class AgentFolder:
         parts = path_parts(path)
         if not parts:
             raise PathRefused(f"Cannot delete the {self.shown} directory itself")
-        with self._open_folder(parts[:-1]) as folder, self._locked(folder):
+        with self._open_folder(parts[:-1]) as folder, self._changing(parts), self._locked(folder):
             target = self._own(folder, parts, path)
             aside = target.with_name(f".{target.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
             _move(target, aside)
@@ -183,7 +183,11 @@ class AgentFolder:
             )
         with self._open_folder(source[:-1]) as one:
             self._own(one, source, old)  # check before creating a folder for it
-            with self._open_folder(target[:-1], make=True) as other, self._locked(one, other):
+            with (
+                self._open_folder(target[:-1], make=True) as other,
+                self._changing(source, target),
+                self._locked(one, other),
+            ):
                 path = self._own(one, source, old)
                 new_path = other / (target[-1] if path.is_dir() else _note_name(target[-1]))
                 if file_mode(new_path):
@@ -205,6 +209,7 @@ class AgentFolder:
     @contextlib.contextmanager
     def _open_folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[Path]:
         where = "/".join([self.shown, *parts])
+        shared.refresh(self.root)
         try:
             if make:
                 check_mounted(self.root, self._was_there)
@@ -240,6 +245,13 @@ class AgentFolder:
         if not is_all_agents(target):
             raise self._not_own(path)
         return target
+
+    def _changing(self, *paths: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+        """Share the changes of notes or folders. A note may be named without its suffix."""
+        folders = [(self.root.joinpath(*self.base, *parts[:-1]), parts[-1]) for parts in paths]
+        return shared.changing(
+            *(folder / name for folder, last in folders for name in (last, _note_name(last)))
+        )
 
     @contextlib.contextmanager
     def _locked(self, *folders: Path) -> Iterator[None]:

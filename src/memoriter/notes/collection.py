@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from memoriter.errors import MemoriterError, NotFound, WriteError
-from memoriter.files import edits
+from memoriter.files import edits, shared
 from memoriter.notes.chunking import PENDING, trust_of_note
 from memoriter.notes.editing import NoteEditor, NoteText
 from memoriter.records import Collection, Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
@@ -321,6 +321,7 @@ def erase_lines(folder: Path, texts: Iterable[str], *, trust: Trust = "owner") -
     names the owner's logs that contain the text. A log that cannot be read or written does not stop the others.
     """
     forms = {form for form in map(normal_form, texts) if form}
+    shared.refresh(folder)
     for inner in (folder.parent, folder, *folder.rglob("*")):
         if inner.is_dir():
             edits.sweep(inner)  # a killed writer may have left the whole note
@@ -347,7 +348,9 @@ def _erase_from(path: Path, forms: set[str], trust: Trust) -> bool:
     text = edits.read(path)
     if text is None or _without(text, forms, trust) == text:
         return False
-    return edits.update(path, lambda old: _without(old, forms, trust))
+    changed = edits.update(path, lambda old: _without(old, forms, trust))
+    shared.erase_history(path)
+    return changed
 
 
 def _without(text: str | None, forms: set[str], trust: Trust) -> str | None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Literal
 
 from memoriter.errors import LockTimeout
-from memoriter.files import edits
+from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
 from memoriter.llm import Chat
 from memoriter.notes.extractive import make_points, render
@@ -108,6 +108,7 @@ def prune_flush_states(folder: Path, older_than: float) -> None:
     The notes stay. If such a session continues, it is written from its beginning.
     """
     found = list[tuple[float, Path]]()
+    shared.refresh(folder)
     for file in (folder / "flushes").glob("*.json"):
         with contextlib.suppress(OSError):
             found.append((file.stat().st_mtime, file))
@@ -116,7 +117,7 @@ def prune_flush_states(folder: Path, older_than: float) -> None:
             continue
         lock = file.with_suffix(".lock")
         with contextlib.suppress(OSError, LockTimeout), file_lock(lock, 0.0):
-            file.unlink(missing_ok=True)
+            durable.remove(file)
             lock.unlink(missing_ok=True)
 
 

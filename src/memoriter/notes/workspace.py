@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memoriter.errors import NotFound, PathRefused, SourceError
+from memoriter.files import shared
 from memoriter.files.paths import open_inside
 from memoriter.files.scan import Scan, Tree, Walk, absolute, changed_at, is_citable, tree_of, trees_of
 from memoriter.records import Collection, Document, Excerpt, FoundFile, Problem
@@ -62,6 +63,7 @@ class Workspace:
 
     def scan(self) -> Scan:
         """List the files without opening them. Files that cannot be listed are reported as problems."""
+        shared.refresh(self.root)
         # Before the walk, so that a path that appears meanwhile differs.
         roots = {path: changed_at(path) for path in self._roots()}
         self._trees = self._current_trees()
@@ -224,6 +226,7 @@ class Workspace:
             raise PathRefused(
                 f"{path[:200]!r} is refused. Use a path relative to the workspace, without '..'."
             )
+        shared.refresh(self.root)
         self._trees = self._current_trees()
         for tree in self._trees:
             for prefix in (tree.shown, f"{tree.real}/", f"{self.root.absolute()}/{tree.shown}"):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from memoriter.files import durable
+from memoriter.files import durable, shared
 from memoriter.sessions.messages import read_record
 from memoriter.sessions.outside_text import OutsideText, TrustRules
 from memoriter.sessions.tail import Record, RecordFilter, TailPosition
@@ -54,6 +54,7 @@ class SessionProgress:
 
     def get(self, session: str) -> SessionState:
         """Return what is known about a session. A new or unreadable session has an empty state."""
+        shared.refresh(self.folder)
         return self._in_memory.get(session) or _read(self._path(session)) or SessionState(session)
 
     def put_in_memory(self, session: SessionState) -> None:
@@ -76,7 +77,7 @@ class SessionProgress:
         """Remove the oldest states beyond `MAX_SESSIONS`. What was learned from those sessions stays."""
         for path in durable.newest_state_files(self.folder)[MAX_SESSIONS:]:
             with contextlib.suppress(OSError):
-                path.unlink()
+                durable.remove(path)
 
     def _path(self, session: str) -> Path:
         name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]

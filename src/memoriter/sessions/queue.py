@@ -18,7 +18,7 @@ from pathlib import Path
 
 from memoriter import logs
 from memoriter.errors import LockTimeout, MemoriterError
-from memoriter.files import durable
+from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock
 
 log = logs.get("sessions")
@@ -67,6 +67,7 @@ class SessionQueue:
 
     def pending(self) -> list[Path]:
         """Return the files of all queued requests, oldest first."""
+        shared.refresh(self.folder)
         try:
             paths = sorted(self.folder.iterdir())
         except OSError:
@@ -144,7 +145,8 @@ class SessionQueue:
                 if not result:
                     blocked.add(request.session)
                     return False
-            path.unlink(missing_ok=True)  # last, so that a killed process leaves the request in the queue
+            with contextlib.suppress(FileNotFoundError):
+                durable.remove(path)  # last, so that a killed process leaves the request in the queue
         except Exception as error:  # noqa: BLE001 - one broken session must not block the others
             if request is not None:
                 blocked.add(request.session)

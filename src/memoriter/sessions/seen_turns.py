@@ -149,7 +149,7 @@ class SeenTurns:
         for file in durable.newest_state_files(self._folder)[MAX_SESSIONS:]:
             lock = file.with_suffix(".lock")
             with contextlib.suppress(OSError, LockTimeout), file_lock(lock, 0.0):
-                file.unlink()
+                durable.remove(file)
                 lock.unlink(missing_ok=True)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from memoriter.errors import LockTimeout, WriteError
+from memoriter.files import shared
 from memoriter.files.durable import make_folder, sync_folder
 from memoriter.files.locks import file_lock
 from memoriter.text.encoding import slug
@@ -69,6 +70,7 @@ class TranscriptWriter:
 
     def pop(self) -> dict[str, Any] | None:
         """Remove and return the last item, or return None if there is none."""
+        shared.refresh(self.path)
         if not self.path.exists():
             return None
         with self._open(os.O_RDWR) as file:
@@ -101,6 +103,7 @@ class TranscriptWriter:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[int | None]:
         """Open the file for reading, or yield None if it does not exist."""
+        shared.refresh(self.path)
         try:
             file = os.open(self.path, os.O_RDONLY | _PLAIN)
         except FileNotFoundError:
@@ -128,9 +131,10 @@ class TranscriptWriter:
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
         try:
-            make_folder(self.path.parent)
-            with file_lock(self.path.parent):
-                yield
+            with shared.changing(self.path):
+                make_folder(self.path.parent)
+                with file_lock(self.path.parent):
+                    yield
         except LockTimeout as error:
             raise WriteError(f"{self.path} was not written. {error}") from error
         except OSError as error:

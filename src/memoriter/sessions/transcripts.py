@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from memoriter.errors import NotFound, PathRefused, SourceError
+from memoriter.files import shared
 from memoriter.files.paths import open_inside
 from memoriter.files.scan import Scan, Tree, Walk, changed_at, is_citable
 from memoriter.records import Document, Excerpt, FoundFile, Problem, Turn
@@ -55,8 +56,9 @@ class Transcripts:
         """List the transcripts without opening them."""
         files: dict[str, FoundFile] = {}
         problems: list[Problem] = []
+        trees = list(self._trees())
         folders = {path: changed_at(path) for path in (str(root.expanduser()) for root in self.roots)}
-        for tree in self._trees():
+        for tree in trees:
             walk = Walk(tree)
             problems += walk.problems
             folders |= walk.folders
@@ -81,6 +83,7 @@ class Transcripts:
 
     def _trees(self) -> Iterator[Tree]:
         for root in self.roots:
+            shared.refresh(root)
             real = os.path.realpath(root.expanduser())
             if Path(real).is_dir():
                 yield Tree(real, PREFIX, _JSONL, ("",))

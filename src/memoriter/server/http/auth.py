@@ -24,7 +24,7 @@ from typing import Any
 
 from memoriter import logs
 from memoriter.errors import LockTimeout, MemoriterError, NotFound, StoreBroken
-from memoriter.files import durable
+from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock
 from memoriter.tools.tool import ACCESS, Access
 
@@ -178,6 +178,7 @@ class Tokens:
 
     def current(self) -> tuple[Token, ...]:
         """Return the tokens in the file as it is now. A file that cannot be read contains none."""
+        shared.refresh(self.file)
         try:
             stat = self.file.stat()
         except FileNotFoundError:
@@ -197,6 +198,7 @@ class Tokens:
 
     def list(self) -> tuple[Token, ...]:
         """Return the tokens for the owner. Raise if the file cannot be read."""
+        shared.refresh(self.file)
         return self._read() if self.file.exists() else ()
 
     def create(self, access: Access, *, agents: Sequence[str] = (), name: str = "") -> tuple[Token, str]:
@@ -306,8 +308,9 @@ class Tickets:
         """Use up a ticket. Return whether it was valid."""
         file = self._folder / digest_of(ticket)
         try:
-            until = float(json.loads(file.read_text("utf-8"))["until"])
-            file.unlink()  # when two clients use it at the same time, the second one fails here
+            with shared.changing(file):
+                until = float(json.loads(file.read_text("utf-8"))["until"])
+                file.unlink()  # when two clients use it at the same time, the second one fails here
         except (OSError, ValueError, KeyError, TypeError):
             return False
         return self._clock() < until
@@ -320,7 +323,7 @@ class Tickets:
         for file in files:
             try:
                 if file.stat().st_mtime < self._clock() - 2 * TICKET_LIFETIME_S:
-                    Path(file.path).unlink()
+                    durable.remove(Path(file.path))
             except OSError:
                 continue
 

@@ -1,0 +1,110 @@
+"""Folders that several machines share. The files of such a folder are a working copy of what a store keeps.
+
+Whoever changes files does so inside `changing`, and whoever reads them calls `refresh` before. A folder on one disk is
+not shared: both then do nothing. The table of shared folders belongs to the process, like the files themselves, so
+that no writer can bypass it by a path of its own.
+
+Hooks must start quickly, so this module imports nothing else of the package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+
+class SharedFolder(Protocol):
+    """A folder whose files other machines read and change too."""
+
+    def refresh(self) -> None:
+        """Fetch what others have changed."""
+
+    def changing(self, paths: Sequence[str]) -> AbstractContextManager[None]:
+        """Keep others from changing the folder, and fetch their changes. Store the changes of these paths at the end.
+
+        A path names a file, or everything below a folder. If the store fails, the files are as before.
+        """
+
+    def try_lock(self, path: str) -> bool:
+        """Try to take a lock against other machines. Once it is taken, fetch what others have changed."""
+
+    def unlock(self, path: str) -> None:
+        """Release a lock."""
+
+    def erase_history(self, path: str) -> None:
+        """Delete the earlier versions of a file from the store."""
+
+
+_folders: dict[str, SharedFolder] = {}
+
+
+def share(root: Path, folder: SharedFolder) -> None:
+    """Let every change below a folder go through a `SharedFolder`."""
+    _folders[os.path.realpath(root)] = folder
+
+
+def unshare(root: Path) -> None:
+    """Let the files below a folder belong to this disk alone again."""
+    _folders.pop(os.path.realpath(root), None)
+
+
+def refresh(path: Path) -> None:
+    """Fetch what others have changed, before files at or below this path are read."""
+    if _folders:
+        folder, _ = _find(path)
+        if folder is not None:
+            folder.refresh()
+
+
+@contextlib.contextmanager
+def changing(*paths: Path) -> Iterator[None]:
+    """Change these files, or files below these folders. The changes are stored for others when this ends."""
+    if not _folders:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        found = [_find(path) for path in paths]
+        for shared in dict.fromkeys(folder for folder, _ in found if folder is not None):
+            stack.enter_context(shared.changing([real for folder, real in found if folder is shared]))
+        yield
+
+
+@contextlib.contextmanager
+def locking(path: Path) -> Iterator[Callable[[], bool]]:
+    """Yield a function that tries to lock a path against other machines. The lock is released at the end."""
+    folder, real = _find(path) if _folders else (None, "")
+    if folder is None:
+        yield lambda: True
+        return
+    is_locked = False
+
+    def try_lock() -> bool:
+        nonlocal is_locked
+        is_locked = is_locked or folder.try_lock(real)
+        return is_locked
+
+    try:
+        yield try_lock
+    finally:
+        if is_locked:
+            folder.unlock(real)
+
+
+def erase_history(path: Path) -> None:
+    """Delete the earlier versions of a file, because they contain text that was erased."""
+    folder, real = _find(path) if _folders else (None, "")
+    if folder is not None:
+        folder.erase_history(real)
+
+
+def _find(path: Path) -> tuple[SharedFolder | None, str]:
+    """Return the shared folder of a path, and the path without links in the folders above it."""
+    real = os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118 - a link itself is not followed
+    for root, folder in _folders.items():
+        if real == root or real.startswith(root + os.sep):
+            return folder, real
+    return None, real
