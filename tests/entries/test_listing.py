@@ -81,21 +81,51 @@ FILTERS = st.fixed_dictionaries(
 )
 
 
-@given(
-    limit=st.integers(1, 150), narrowed=FILTERS, sort=st.sampled_from(["created", "updated", "importance"])
-)
+SORTS = st.sampled_from(["created", "updated", "importance", "expires"])
+
+
+def sort_value(one: Entry, sort: str) -> float:
+    if sort == "expires":
+        return one.expires_at or 1e15
+    return float(getattr(one, {"created": "created_at", "updated": "updated_at"}.get(sort, sort)))
+
+
+@given(limit=st.integers(1, 150), narrowed=FILTERS, sort=SORTS, ascending=st.booleans())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_pages_of_a_list_hold_every_entry_once(
-    many: Entries, limit: int, narrowed: Any, sort: Any
+    many: Entries, limit: int, narrowed: Any, sort: Any, *, ascending: bool
 ) -> None:
-    found, totals = walked(many, limit, sort=sort, **narrowed)
+    found, totals = walked(many, limit, sort=sort, ascending=ascending, **narrowed)
     everybody = [many.as_of_now(one) for one in many._store.find(EntryFilter(states=()))]
     wanted = {one.id for one in everybody if EntryFilter(**narrowed).admits(one)}
     assert sorted(one.id for one in found) == sorted(wanted)
     assert totals == {len(wanted)}
-    name = {"created": "created_at", "updated": "updated_at"}.get(sort, sort)
-    keys = [(getattr(one, name), one.id) for one in found]
-    assert keys == sorted(keys, reverse=True)
+    keys = [(sort_value(one, sort), one.id) for one in found]
+    assert keys == sorted(keys, reverse=not ascending)
+
+
+@given(
+    limit=st.integers(1, 50),
+    narrowed=FILTERS,
+    sort=SORTS,
+    offset=st.integers(0, 130),
+    number=st.integers(0, 119),
+    ascending=st.booleans(),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_page_starts_anywhere_or_contains_a_given_entry(
+    many: Entries, limit: int, narrowed: Any, sort: Any, offset: int, number: int, *, ascending: bool
+) -> None:
+    order = {"sort": sort, "ascending": ascending, **narrowed}
+    whole, _ = walked(many, 150, **order)
+    page = many.page(limit=limit, offset=offset, **order)
+    assert (page.offset, page.entries) == (offset, tuple(whole[offset : offset + limit]))
+    named = entry(number).id
+    page = many.page(limit=limit, offset=offset, around=named, **order)
+    assert page.offset is not None
+    assert page.entries == tuple(whole[page.offset : page.offset + limit])
+    matches = any(one.id == named for one in whole)
+    assert any(one.id == named for one in page.entries) if matches else page.offset == offset
 
 
 def test_expired_entries_are_listed_as_expired_before_the_cleanup(many: Entries) -> None:
@@ -107,6 +137,21 @@ def test_expired_entries_are_listed_as_expired_before_the_cleanup(many: Entries)
     assert counted.states["expired"] == len(expired)
     assert sum(counted.states.values()) == counted.total == 120
     assert sum(counted.types.values()) == sum(counted.trust.values()) == counted.states["active"]
+
+
+def test_entries_are_counted_by_source_and_workspace(entries: Entries) -> None:
+    put(
+        entries,
+        [
+            replace(entry(0), source="import:mem0", workspace="/a", expires_at=None),
+            replace(entry(5), source="import:mem0", workspace="/b"),
+            replace(entry(10), source=None, workspace=None),
+        ],
+    )
+    counted = entries.facets()
+    assert (counted.sources, counted.workspaces) == ({"import:mem0": 2}, {"/a": 1, "/b": 1})
+    found, totals = walked(entries, 10, source="import:mem0", workspace="/a")
+    assert ([one.id for one in found], totals) == ([entry(0).id], {1})
 
 
 def test_a_query_lists_by_score_and_matches_other_states_by_substring(entries: Entries) -> None:

@@ -280,14 +280,26 @@ class Entries:
         sort: EntrySort | None = None,
         limit: int = 100,
         after: tuple[float, str] | None = None,
+        offset: int = 0,
+        around: str | None = None,
+        ascending: bool = False,
         **filters: Unpack[EntryFilters],
     ) -> EntryPage:
         """Return one page of the entries that match every filter, largest sort value first.
 
-        With a query the default order is by score. ``after`` is the ``after`` of the previous page.
+        With a query the default order is by score. ``after`` is the ``after`` of the previous page. ``offset`` skips
+        entries instead. ``around`` is the id of an entry that the page should contain.
         """
-        filters = self._in_workspace(filters)
-        return self._listing.page(query=query, sort=sort, limit=limit, after=after, **filters)
+        return self._listing.page(
+            query=query,
+            sort=sort,
+            limit=limit,
+            after=after,
+            offset=offset,
+            around=around,
+            ascending=ascending,
+            **self._in_workspace(filters),
+        )
 
     def search(
         self,

@@ -142,15 +142,21 @@ class EntryListing:
         sort: EntrySort | None = None,
         limit: int = 100,
         after: After | None = None,
+        offset: int = 0,
+        around: str | None = None,
+        ascending: bool = False,
         **filters: Unpack[EntryFilters],
     ) -> EntryPage:
         """Return one page of the entries that match, largest sort value first."""
         where, query = build_filter(filters), query.strip()
         scores, degraded = self._scores(query, where) if query else (None, None)
         order = sort or ("created" if scores is None else "score")
-        request = PageRequest(where, self._clock(), order, scores, query, limit, after)
-        entries, total, next_page = self._store.page(request)
-        return EntryPage(tuple(entries), total, next_page, scores or {}, degraded)
+        request = PageRequest(
+            where, self._clock(), order, scores, query, limit, after, offset, around, ascending
+        )
+        rows = self._store.page(request)
+        start = None if after else rows.offset
+        return EntryPage(tuple(rows.entries), rows.total, rows.after, scores or {}, degraded, start)
 
     def _scores(self, query: str, where: EntryFilter) -> tuple[dict[str, float], str | None]:
         """Return the scores of the entries in force that the search finds, by id."""

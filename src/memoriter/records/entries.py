@@ -163,7 +163,7 @@ class CleanedUp:
     clock: str | None = None
 
 
-EntrySort = Literal["created", "updated", "importance", "score"]
+EntrySort = Literal["created", "updated", "importance", "expires", "score"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +178,8 @@ class EntryPage:
     #: Scores by id, if there was a query.
     scores: Mapping[str, float] = field(default_factory=dict)
     degraded: str | None = None
+    #: Matching entries before this page. None: the page was asked for by ``after``.
+    offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,9 @@ class Facets:
     trust: Mapping[str, int]
     #: The most frequent tags.
     tags: Mapping[str, int]
+    sources: Mapping[str, int] = field(default_factory=dict)
+    #: By the path of the workspace.
+    workspaces: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

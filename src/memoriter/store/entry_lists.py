@@ -29,6 +29,7 @@ _ORDER: Mapping[EntrySort, str] = {
     "created": "e.created_at",
     "updated": "e.updated_at",
     "importance": "e.importance",
+    "expires": "coalesce(e.expires_at, 1e15)",  # entries that never expire are the last to expire
     "score": "coalesce(s.value, 0.0)",
 }
 _ALIVE = "from entries e where e.state = 'active' and (e.expires_at is null or e.expires_at > ?1)"
@@ -54,25 +55,54 @@ class PageRequest:
     contains: str = ""
     limit: int = 100
     after: After | None = None
+    #: Skip this many entries.
+    offset: int = 0
+    #: The id of an entry that the page should contain, with as many entries before as after it. If the entry does not
+    #: match, the page starts at ``offset``.
+    around: str | None = None
+    #: Smallest sort value first.
+    ascending: bool = False
 
 
-def page(connection: apsw.Connection, request: PageRequest) -> tuple[list[Entry], int, After | None]:
-    """Return one page of entries, largest sort value first, the total, and where the next page starts."""
+@dataclass(frozen=True, slots=True)
+class PageRows:
+    """One page of entries, as the database returned it."""
+
+    entries: list[Entry]
+    total: int
+    #: Where the next page starts. None on the last page.
+    after: After | None
+    offset: int
+
+
+def page(connection: apsw.Connection, request: PageRequest) -> PageRows:
+    """Return one page of entries, largest sort value first unless the request says otherwise."""
     clauses, bound = _clauses(request)
     # Materialized, so that SQLite builds an index for it instead of scanning it for every entry.
     scores = "with s(key, value) as materialized (select key, value from json_each(?2))"
     tables = f"from entries e left join s on s.key = e.id where {' and '.join(clauses)}"
     count: Any = connection.execute(f"{scores} select count(*) {tables}", bound).fetchall()
     order = _ORDER[request.sort]
-    paging = f" and ({order}, e.id) < (?{len(bound) + 2}, ?{len(bound) + 3})" if request.after else ""
+    beyond, before, direction = (">", "<", "asc") if request.ascending else ("<", ">", "desc")
+    paging = f" and ({order}, e.id) {beyond} (?{len(bound) + 3}, ?{len(bound) + 4})" if request.after else ""
+    offset = request.offset
+    if request.around is not None:
+        place = f"select {order}, e.id {tables} and e.id = ?{len(bound) + 1}"
+        rank: Any = connection.execute(
+            f"{scores}, p(value, id) as ({place}) select (select count(*) from p), count(*)"  # noqa: S608
+            f" {tables} and ({order}, e.id) {before} (select value, id from p)",
+            (*bound, request.around),
+        ).fetchall()
+        offset = max(0, int(rank[0][1]) - request.limit // 2) if rank[0][0] else offset
     rows: list[Any] = connection.execute(
         f"{scores} select {order}, {_COLUMNS} {tables}{paging}"
-        f" order by {order} desc, e.id desc limit ?{len(bound) + 1}",
-        (*bound, request.limit + 1, *(request.after or ())),
+        f" order by {order} {direction}, e.id {direction} limit ?{len(bound) + 1} offset ?{len(bound) + 2}",
+        (*bound, request.limit + 1, offset, *(request.after or ())),
     ).fetchall()
     entries = [entry_rows.entry_of(row[1:]) for row in rows[: request.limit]]
     more = len(rows) > request.limit
-    return entries, int(count[0][0]), (float(rows[request.limit - 1][0]), entries[-1].id) if more else None
+    after = (float(rows[request.limit - 1][0]), entries[-1].id) if more else None
+    return PageRows(entries, int(count[0][0]), after, offset)
 
 
 def _clauses(request: PageRequest) -> tuple[list[str], list[object]]:
@@ -130,7 +160,7 @@ def averages(connection: apsw.Connection, now: float) -> dict[str, float | None]
 
 
 def facets(connection: apsw.Connection, now: float) -> Facets:
-    """Count all entries by state, and the entries in force by type, trust and tag."""
+    """Count all entries by state, and the entries in force by type, trust, tag, source and workspace."""
 
     def counted(statement: str) -> dict[str, int]:
         rows: Any = connection.execute(statement, (now,))
@@ -144,6 +174,12 @@ def facets(connection: apsw.Connection, now: float) -> Facets:
         states=by_state,
         trust=counted(f"select e.trust, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
         tags=counted(f"{tags} order by 2 desc, 1 limit {MAX_TAGS}"),
+        sources=counted(
+            f"select e.source, count(*) {_ALIVE} and e.source is not null group by 1 order by 2 desc, 1"
+        ),
+        workspaces=counted(
+            f"select e.workspace, count(*) {_ALIVE} and e.workspace is not null group by 1 order by 2 desc, 1"
+        ),
     )
 
 

@@ -22,7 +22,7 @@ from memoriter.sentences import sentence
 from memoriter.store import entry_lists, entry_rows
 from memoriter.store.connection import value
 from memoriter.store.database import Database
-from memoriter.store.entry_lists import After, PageRequest
+from memoriter.store.entry_lists import PageRequest, PageRows
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
 from memoriter.text.words import normal_form
@@ -93,7 +93,7 @@ class EntryStore:
         with self.database.read() as connection:
             return entry_rows.find(connection, where, limit, sort)
 
-    def page(self, request: PageRequest) -> tuple[list[Entry], int, After | None]:
+    def page(self, request: PageRequest) -> PageRows:
         """Return one page of entries, the total number of matches, and where the next page starts."""
         with self.database.snapshot() as connection:
             return entry_lists.page(connection, request)

@@ -167,8 +167,23 @@ class EntryListArguments(PageArguments):
         default=None, description="Created before this time, in seconds since the epoch."
     )
     session: str | None = Field(default=None, max_length=500, description="Only from this session.")
+    source: str | None = Field(default=None, max_length=500, description="Only from this source.")
+    workspace: str | None = Field(
+        default=None,
+        max_length=4_096,
+        description="Only learned in the workspace with this path, or in none.",
+    )
     sort: EntrySort | None = Field(
         default=None, description="Highest first. The default is `score` with a query and `created` without."
+    )
+    ascending: bool = Field(default=False, description="Lowest first.")
+    offset: int = Field(
+        default=0, ge=0, le=10_000_000, description="Skip this many entries, instead of a `cursor`."
+    )
+    around: str | None = Field(
+        default=None,
+        max_length=64,
+        description="The id of an entry that the page should contain. If it does not match, `offset` counts.",
     )
 
 
@@ -177,6 +192,9 @@ class EntryListResult(Shape):
 
     entries: list[EntryJson] = Field(default=[])
     total: Count = 0
+    offset: Count | None = Field(
+        default=None, description="Matching entries before this page; null if a `cursor` was given."
+    )
     cursor: Cursor = None
     degraded: Degraded = None
 
@@ -207,16 +225,22 @@ class FacetsResult(Shape):
     states: dict[str, Count] = Field(default={})
     trust: dict[str, Count] = Field(default={})
     tags: dict[str, Count] = Field(default={})
+    sources: dict[str, Count] = Field(default={})
+    workspaces: dict[str, Count] = Field(default={}, description="Only for the owner.")
 
 
 def _list(call: Call[EntryListArguments]) -> EntryListResult:
     asked = call.arguments
     order: EntrySort = asked.sort or ("score" if asked.query.strip() else "created")
+    directed = f"{order} ascending" if asked.ascending else order
     page = call.memory.entries.page(
         query=asked.query,
         sort=order,
         limit=asked.limit,
-        after=decode_cursor(asked.cursor, order),
+        after=decode_cursor(asked.cursor, directed),
+        offset=0 if asked.cursor else asked.offset,
+        around=None if asked.cursor else asked.around,
+        ascending=asked.ascending,
         types=tuple(asked.types),
         states=tuple(asked.states),
         trust=tuple(asked.trust),
@@ -225,11 +249,14 @@ def _list(call: Call[EntryListArguments]) -> EntryListResult:
         since=asked.since,
         until=asked.until,
         session=asked.session,
+        source=asked.source,
+        workspace=asked.workspace,
     )
     return EntryListResult(
         entries=[_to_json(entry, page.scores.get(entry.id)) for entry in page.entries],
         total=page.total,
-        cursor=encode_cursor(page.after, order),
+        offset=page.offset,
+        cursor=encode_cursor(page.after, directed),
         degraded=page.degraded,
     )
 
@@ -259,7 +286,8 @@ def _get(call: Call[IdArguments]) -> EntryGetResult:
 
 
 def _facets(call: Call[NoArguments]) -> FacetsResult:
-    return FacetsResult.model_validate(call.memory.entries.facets())
+    found = FacetsResult.model_validate(call.memory.entries.facets())
+    return found.model_copy(update={"workspaces": {}}) if call.masked else found  # paths of this machine
 
 
 OPERATIONS = (
@@ -281,8 +309,8 @@ OPERATIONS = (
     ),
     Tool(
         "entries.facets",
-        "Count the entries in each state, and the active entries of each type, trust and tag (the 200 most frequent "
-        "tags).",
+        "Count the entries in each state, and the active entries of each type, trust, source, workspace and tag (the "
+        "200 most frequent tags).",
         NoArguments,
         FacetsResult,
         _facets,
