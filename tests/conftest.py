@@ -6,15 +6,23 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from postgres_cluster import PostgresCluster, shared_cluster
 
 from memoriter import Memory
 from memoriter.embedding import Embedder
 from memoriter.testing import HashEmbedder
+
+if TYPE_CHECKING:
+    from memoriter.store.postgres import PostgresDatabase
+
+OpenDatabase = Callable[..., "PostgresDatabase"]
 
 PREFIXES = (
     "MEMORITER_",
@@ -86,6 +94,34 @@ def open_memory(workspace: Path, tmp_path: Path) -> Iterator[OpenMemory]:
     yield open_
     for memory in memories:
         memory.close()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[PostgresCluster]:
+    """One real Postgres server for the session, shared by all workers. A test uses a tenant of its own on it."""
+    alone = worker_id == "master"
+    folder = tmp_path_factory.getbasetemp() if alone else tmp_path_factory.getbasetemp().parent
+    with shared_cluster(folder / "postgres.json") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def postgres_database(postgres: PostgresCluster) -> Iterator[OpenDatabase]:
+    """Return a function that opens the rows of an agent, by default of a new tenant. Close all at the end."""
+    from memoriter.store.postgres import PostgresDatabase, open_server
+
+    tenant = uuid.uuid4().hex
+    databases: list[PostgresDatabase] = []
+
+    def open_(
+        agent: str = "main", *, tenant: str = tenant, url: str = postgres.url, area: str = "entries"
+    ) -> PostgresDatabase:
+        databases.append(PostgresDatabase(open_server(url), agent=agent, tenant=tenant, area=area))
+        return databases[-1]
+
+    yield open_
+    for database in databases:
+        database.close()
 
 
 RunForked = Callable[..., subprocess.CompletedProcess[bytes]]

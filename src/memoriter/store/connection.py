@@ -288,7 +288,7 @@ def translate_errors(path: Path, damage: type[StoreBroken] = StoreBroken) -> Ite
 
 
 @contextlib.contextmanager
-def translate_values(path: Path, damage: type[StoreBroken]) -> Iterator[None]:
+def translate_values(path: Path | str, damage: type[StoreBroken]) -> Iterator[None]:
     """Convert errors of reading rows. SQLite has no checksums, so a damaged page can contain any value."""
     try:
         yield

@@ -1,0 +1,169 @@
+"""The rows of one agent on a Postgres server, read and written as an SQLite database is.
+
+Every transaction sets the tenant and the agent, so that row-level security shows only their rows. Statements name
+neither. Writers of one agent wait for each other, as writers of one SQLite file do. Other agents do not wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from memoriter.errors import StoreBroken, StoreError, StoreLocked
+from memoriter.store.connection import translate_values
+from memoriter.store.postgres.connection import PostgresConnection, translate_errors
+from memoriter.store.postgres.server import SCHEMA, PostgresServer, lock_number, roll_back
+
+DEFAULT_TENANT = "default"
+STATEMENT_TIMEOUT_MS = 60_000
+#: A transaction that does nothing for this long has lost its process.
+IDLE_TIMEOUT_MS = 300_000
+
+
+class PostgresDatabase:
+    """One agent's part of a server: transactions for its rows.
+
+    ``area`` names the lock of writers: databases with different areas do not wait for each other.
+    """
+
+    def __init__(
+        self, server: PostgresServer, *, agent: str, tenant: str = DEFAULT_TENANT, area: str = "entries"
+    ) -> None:
+        self.server = server
+        self.name = server.name
+        self.tenant, self.agent = tenant, agent
+        settings = {
+            "role": server.role,
+            "search_path": f"{SCHEMA}, public",
+            "statement_timeout": str(STATEMENT_TIMEOUT_MS),
+            "lock_timeout": str(int(server.timeout_s * 1000)),
+            "idle_in_transaction_session_timeout": str(IDLE_TIMEOUT_MS),
+            "memoriter.tenant": tenant,
+            "memoriter.agent": agent,
+        }
+        local = sql.SQL(", ").join(
+            sql.SQL("set_config({}, {}, true)").format(key, value) for key, value in settings.items()
+        )
+        self._settings = sql.SQL("select {}").format(local).as_string()
+        self._lock = f"select pg_advisory_xact_lock({lock_number(tenant, agent, area)})"
+        self._local = threading.local()  # .reader: the connection of this thread's snapshot
+        self._write_lock = threading.Lock()
+        self._writer: PostgresConnection | None = None
+        self._owner: int | None = None  # the thread whose write transaction is open
+        self._failed = False  # a part of the open transaction failed
+        self._closed = False
+        server.use()
+
+    # ---- reading ---------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[PostgresConnection]:
+        """Return a connection for reading. Inside ``write()`` it is the writer, to see its changes."""
+        joined = self._joined()
+        if joined is not None:
+            with self._errors(), translate_values(self.name, StoreBroken):
+                yield joined
+            return
+        with self._transaction("begin read only") as connection, translate_values(self.name, StoreBroken):
+            yield connection
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[PostgresConnection]:
+        """Return a connection, as `read` does. All reads of this thread inside see one state of the database."""
+        with self.pinned(), self.read() as connection:
+            yield connection
+
+    @contextlib.contextmanager
+    def pinned(self) -> Iterator[None]:
+        """Let this thread read one state of the database, also in code that is not part of the store."""
+        if self._joined() is not None:
+            yield
+            return
+        with self._transaction("begin isolation level repeatable read read only") as connection:
+            self._local.reader = connection
+            try:
+                yield
+            finally:
+                self._local.reader = None
+
+    def _joined(self) -> PostgresConnection | None:
+        """Return the connection of this thread's open transaction, if it has one."""
+        if self._owner == threading.get_ident():
+            return self._writer
+        return getattr(self._local, "reader", None)
+
+    # ---- writing ---------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[PostgresConnection]:
+        """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one.
+
+        When it returns, the server has committed, as durably as its ``synchronous_commit`` says.
+        """
+        if self._owner == threading.get_ident():
+            assert self._writer is not None
+            try:
+                with self._errors():
+                    yield self._writer
+            except BaseException:
+                self._failed = True  # as in SQLite: a failed part fails the whole transaction
+                raise
+            return
+        if not self._write_lock.acquire(timeout=self.server.timeout_s):
+            waited = f"{self.server.timeout_s:g} s"
+            raise StoreLocked(f"Another thread has been writing to {self.name} for {waited}. Try again.")
+        try:
+            with self._transaction("begin", self._lock) as connection:
+                self._writer, self._owner, self._failed = connection, threading.get_ident(), False
+                try:
+                    yield connection
+                    if self._failed:
+                        raise StoreError(
+                            f"Nothing was written to {self.name}, because a part of the transaction failed."
+                        )
+                finally:
+                    self._writer, self._owner = None, None
+        finally:
+            self._write_lock.release()
+
+    # ---- transactions ----------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _transaction(self, begin: str, *then: str) -> Iterator[PostgresConnection]:
+        if self._closed:
+            raise StoreError(f"{self.name} is closed.")
+        prologue = "; ".join((begin, self._settings, *then))
+        with self._errors(), self.server.begin(prologue) as raw:
+            try:
+                yield PostgresConnection(raw)
+                _commit(raw)
+            except BaseException:
+                roll_back(raw)
+                raise
+
+    def _errors(self) -> contextlib.AbstractContextManager[None]:
+        return translate_errors(self.name)
+
+    def close(self) -> None:
+        """End the use of the database. The server closes its connections after the last database."""
+        if not self._closed:
+            self._closed = True
+            self.server.release()
+
+    def __enter__(self) -> PostgresDatabase:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _commit(connection: psycopg.Connection[Any]) -> None:
+    """Commit. Postgres answers a commit of a failed transaction with a rollback."""
+    result = connection.execute("commit")
+    if result.statusmessage != "COMMIT":
+        raise StoreError("Nothing was written, because a statement of the transaction failed.")
