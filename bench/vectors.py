@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memoriter.records import Identity
-from memoriter.store import Filter, Index, open_index
+from memoriter.store import Filter, SqliteIndex, open_index
 from memoriter.store.vectors.sqlite_vec import load_vec0
 
 Matrix = npt.NDArray[np.float32]
@@ -115,7 +115,7 @@ def scan_filtered(folder: Path, identity: Identity) -> Engine:
     return Engine("memoriter scan, 5 % filter", 0.0, 0.0, search)
 
 
-def _fill(index: Index, size: int, identity: Identity) -> None:
+def _fill(index: SqliteIndex, size: int, identity: Identity) -> None:
     """Insert rows in bulk, as a sync would leave them. Only the vectors matter here."""
     key = (identity.provider, identity.model, identity.key)
     with index._database.write() as connection:

@@ -9,7 +9,7 @@ from store_samples import ALICE, by_hand, document, units
 
 from memoriter.errors import StoreError
 from memoriter.records import Identity
-from memoriter.store import Index, open_index
+from memoriter.store import SqliteIndex, open_index
 
 BOB = Identity("local", "bob", 8)
 VECTORS = dict(zip("abcdefgh", units(8, 8), strict=True))
@@ -18,11 +18,11 @@ ONE = 8 * 4
 
 
 @pytest.fixture
-def index(tmp_path: Path) -> Index:
+def index(tmp_path: Path) -> SqliteIndex:
     return open_index(tmp_path)
 
 
-def age(index: Index, **used_at: float) -> None:
+def age(index: SqliteIndex, **used_at: float) -> None:
     with by_hand(index.path) as connection:
         connection.executemany(
             "update embedding_cache set used_at = ? where hash = ?",
@@ -30,11 +30,11 @@ def age(index: Index, **used_at: float) -> None:
         )
 
 
-def cached(index: Index, identity: Identity = ALICE) -> set[str]:
+def cached(index: SqliteIndex, identity: Identity = ALICE) -> set[str]:
     return index.known(identity, "abcdefgh")
 
 
-def use(index: Index, path: str, text: str, identity: Identity) -> str:
+def use(index: SqliteIndex, path: str, text: str, identity: Identity) -> str:
     """Index a chunk that uses a vector of this identity. Return the hash of the vector."""
     note, chunks = document(path, text)
     index.save(identity, {chunks[0].hash: VECTORS["a"]})
@@ -42,7 +42,7 @@ def use(index: Index, path: str, text: str, identity: Identity) -> str:
     return chunks[0].hash
 
 
-def test_a_vector_is_stored_exactly_and_only_under_its_identity(index: Index) -> None:
+def test_a_vector_is_stored_exactly_and_only_under_its_identity(index: SqliteIndex) -> None:
     index.save(ALICE, {"a": VECTORS["a"], "b": VECTORS["b"]})
     loaded = index.load(ALICE, ["a", "b", "c"])
     assert {name: vector.tobytes() for name, vector in loaded.items()} == {
@@ -55,7 +55,7 @@ def test_a_vector_is_stored_exactly_and_only_under_its_identity(index: Index) ->
     )
 
 
-def test_the_same_model_with_other_dimensions_has_other_vectors(index: Index) -> None:
+def test_the_same_model_with_other_dimensions_has_other_vectors(index: SqliteIndex) -> None:
     index.save(ALICE, {"a": VECTORS["a"]})
     shorter = Identity(ALICE.provider, ALICE.model, 4, ALICE.key)
     assert index.known(shorter, ["a"]) == set()
@@ -64,24 +64,24 @@ def test_the_same_model_with_other_dimensions_has_other_vectors(index: Index) ->
 
 
 @pytest.mark.parametrize("bad", [np.full(8, np.nan), np.full(8, np.inf), np.ones(7), np.ones((1, 8))])
-def test_an_invalid_vector_is_rejected(index: Index, bad: object) -> None:
+def test_an_invalid_vector_is_rejected(index: SqliteIndex, bad: object) -> None:
     with pytest.raises(StoreError, match=r"NaN or infinity|dimensions"):
         index.save(ALICE, {"a": VECTORS["a"], "b": bad})  # type: ignore[dict-item]
     assert cached(index) == set()
 
 
-def test_a_cache_within_its_limit_is_not_pruned(index: Index) -> None:
+def test_a_cache_within_its_limit_is_not_pruned(index: SqliteIndex) -> None:
     index.save(ALICE, VECTORS)
     assert (index.prune(8 * ONE), index.prune(10**9), len(cached(index))) == (0, 0, 8)
 
 
-def test_the_longest_unused_vectors_are_pruned_first(index: Index) -> None:
+def test_the_longest_unused_vectors_are_pruned_first(index: SqliteIndex) -> None:
     index.save(ALICE, {name: VECTORS[name] for name in "abcd"})
     age(index, a=4, b=1, c=3, d=2)
     assert (index.prune(2 * ONE), cached(index)) == (2, {"a", "c"})
 
 
-def test_a_vector_in_use_is_never_pruned(index: Index) -> None:
+def test_a_vector_in_use_is_never_pruned(index: SqliteIndex) -> None:
     used = use(index, "a.md", "text", ALICE)
     index.save(ALICE, VECTORS)
     age(index, **{used: 0.0})
@@ -89,13 +89,13 @@ def test_a_vector_in_use_is_never_pruned(index: Index) -> None:
     assert list(index.vectors_of([1], ALICE)) == [1]
 
 
-def test_a_vector_of_another_model_for_the_same_text_is_unused(index: Index) -> None:
+def test_a_vector_of_another_model_for_the_same_text_is_unused(index: SqliteIndex) -> None:
     hash_ = use(index, "a.md", "text", ALICE)
     index.save(BOB, {hash_: VECTORS["b"]})
     assert (index.prune(0), index.known(ALICE, [hash_]), index.known(BOB, [hash_])) == (1, {hash_}, set())
 
 
-def test_a_vector_ages_from_its_release(index: Index) -> None:
+def test_a_vector_ages_from_its_release(index: SqliteIndex) -> None:
     let_go = use(index, "a.md", "text", ALICE)
     index.save(ALICE, {"b": VECTORS["b"]})
     age(index, **{let_go: 1.0, "b": 2.0})
@@ -103,7 +103,7 @@ def test_a_vector_ages_from_its_release(index: Index) -> None:
     assert (index.prune(ONE), index.known(ALICE, [let_go, "b"])) == (1, {let_go})
 
 
-def test_moved_or_restored_text_keeps_its_vector(index: Index) -> None:
+def test_moved_or_restored_text_keeps_its_vector(index: SqliteIndex) -> None:
     hash_ = use(index, "a.md", "text", ALICE)
     index.remove(["a.md"])
     note, chunks = document("other/place.md", "text")
@@ -111,7 +111,7 @@ def test_moved_or_restored_text_keeps_its_vector(index: Index) -> None:
     assert (chunks[0].hash, index.counts(str(ALICE)).embedded) == (hash_, 1)
 
 
-def test_writing_vectors_joins_the_transaction(index: Index) -> None:
+def test_writing_vectors_joins_the_transaction(index: SqliteIndex) -> None:
     with contextlib.suppress(ZeroDivisionError), index.transaction():
         index.save(ALICE, VECTORS)
         assert len(cached(index)) == 8

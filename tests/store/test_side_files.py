@@ -12,7 +12,7 @@ from store_samples import ALICE, put_vector, units
 
 from memoriter.errors import StoreError
 from memoriter.records import Identity
-from memoriter.store import Filter, Index, open_index
+from memoriter.store import Filter, SqliteIndex, open_index
 from memoriter.store.connection import store_lock
 from memoriter.store.vectors import scan
 from memoriter.store.vectors.nearest import after_prefix
@@ -24,18 +24,18 @@ LIMITS = scan.ScanLimits(threshold=50, tail_rows=10, dead_share=0.2)
 
 
 @pytest.fixture
-def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqliteIndex:
     monkeypatch.setattr(scan, "LIMITS", LIMITS)
     return open_index(tmp_path)
 
 
-def fill(index: Index, vectors: Any, first: int = 0) -> None:
+def fill(index: SqliteIndex, vectors: Any, first: int = 0) -> None:
     with index.transaction():
         for number, vector in enumerate(vectors, start=first):
             put_vector(index, f"{number}.md", vector, ALICE)
 
 
-def generations(index: Index) -> list[str]:
+def generations(index: SqliteIndex) -> list[str]:
     folder = index.path.parent / "vectors"
     return sorted(entry.name for entry in folder.iterdir()) if folder.exists() else []
 
@@ -48,13 +48,13 @@ def clustered(count: int, dims: int) -> Any:
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-def test_a_small_store_has_no_files(index: Index) -> None:
+def test_a_small_store_has_no_files(index: SqliteIndex) -> None:
     fill(index, units(49, 8))
     index.refresh(ALICE)
     assert (generations(index), index.meta("vectors")) == ([], None)
 
 
-def test_files_are_rebuilt_when_enough_has_changed(index: Index) -> None:
+def test_files_are_rebuilt_when_enough_has_changed(index: SqliteIndex) -> None:
     fill(index, units(60, 8))
     index.refresh(ALICE)
     first = generations(index)
@@ -70,7 +70,7 @@ def test_files_are_rebuilt_when_enough_has_changed(index: Index) -> None:
     assert len(index.nearest(units(1, 8)[0], ALICE, limit=100)) == 56
 
 
-def test_files_are_deleted_when_the_store_becomes_small(index: Index) -> None:
+def test_files_are_deleted_when_the_store_becomes_small(index: SqliteIndex) -> None:
     fill(index, units(60, 8))
     index.refresh(ALICE)
     index.remove([f"{number}.md" for number in range(40)])
@@ -81,7 +81,7 @@ def test_files_are_deleted_when_the_store_becomes_small(index: Index) -> None:
 
 @pytest.mark.parametrize("name", ["ids", "full", "codes", "bits", "manifest.json"])
 @pytest.mark.parametrize("harm", ["delete", "shorten", "lengthen"])
-def test_incomplete_files_are_not_used(index: Index, name: str, harm: str) -> None:
+def test_incomplete_files_are_not_used(index: SqliteIndex, name: str, harm: str) -> None:
     vectors = units(60, 8)
     fill(index, vectors)
     index.refresh(ALICE)
@@ -97,7 +97,7 @@ def test_incomplete_files_are_not_used(index: Index, name: str, harm: str) -> No
         assert other.nearest(vectors[0], ALICE, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
 
 
-def test_files_of_other_vectors_with_the_right_name_are_not_used(index: Index, tmp_path: Path) -> None:
+def test_files_of_other_vectors_with_the_right_name_are_not_used(index: SqliteIndex, tmp_path: Path) -> None:
     fill(index, units(60, 8))
     index.refresh(ALICE)
     with open_index(tmp_path / "other") as other:
@@ -109,7 +109,7 @@ def test_files_of_other_vectors_with_the_right_name_are_not_used(index: Index, t
         assert again.nearest(units(60, 8)[0], ALICE, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
 
 
-def test_a_reader_keeps_its_files_while_new_ones_are_built(index: Index) -> None:
+def test_a_reader_keeps_its_files_while_new_ones_are_built(index: SqliteIndex) -> None:
     vectors = units(90, 8)
     fill(index, vectors[:60])
     index.refresh(ALICE)
@@ -121,7 +121,7 @@ def test_a_reader_keeps_its_files_while_new_ones_are_built(index: Index) -> None
         assert len(other.nearest(vectors[0], ALICE, limit=100)) == 90
 
 
-def test_only_one_process_builds_files_at_a_time(index: Index) -> None:
+def test_only_one_process_builds_files_at_a_time(index: SqliteIndex) -> None:
     fill(index, units(60, 8))
     with store_lock(index.path.parent / "vectors", timeout_s=0):
         index.refresh(ALICE)
@@ -131,7 +131,7 @@ def test_only_one_process_builds_files_at_a_time(index: Index) -> None:
 
 
 def test_a_failed_write_of_files_is_an_error_and_leaves_nothing(
-    index: Index, monkeypatch: pytest.MonkeyPatch
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(index, units(60, 8))
 
@@ -144,7 +144,7 @@ def test_a_failed_write_of_files_is_an_error_and_leaves_nothing(
     assert (generations(index), len(index.nearest(units(1, 8)[0], ALICE, limit=100))) == ([], 60)
 
 
-def test_side_files_are_private_under_any_umask(index: Index) -> None:
+def test_side_files_are_private_under_any_umask(index: SqliteIndex) -> None:
     fill(index, units(60, 8))
     before = os.umask(0)
     try:
@@ -205,7 +205,7 @@ def test_the_first_text_after_a_prefix() -> None:
     assert {prefix: after_prefix(prefix) for prefix in cases} == cases
 
 
-def test_a_prefix_at_the_end_of_the_alphabet_is_found(index: Index) -> None:
+def test_a_prefix_at_the_end_of_the_alphabet_is_found(index: SqliteIndex) -> None:
     for path in ("\U0010ffff/a.md", "a\U0010ffff.md", "b.md"):
         put_vector(index, path, units(1, 8)[0], ALICE)
     hits = [

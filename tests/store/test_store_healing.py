@@ -9,10 +9,10 @@ import pytest
 from store_samples import ALICE, by_hand, put, put_vector, units
 
 from memoriter.errors import StoreBroken
-from memoriter.store import Index, open_index
+from memoriter.store import SqliteIndex, open_index
 
 
-def fill(index: Index) -> None:
+def fill(index: SqliteIndex) -> None:
     """Fill an index so that each table has its own pages."""
     with index.transaction():
         for number, vector in enumerate(units(60, 8)):
@@ -37,7 +37,7 @@ def folder(sound: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def works(index: Index) -> bool:
+def works(index: SqliteIndex) -> bool:
     """Return whether the index stores a document and finds it."""
     put(index, "fresh.md", "freshly written")
     fresh = index.keyword(["fresh"], limit=5) + index.keyword(["written"], limit=5)

@@ -219,7 +219,7 @@ class BuiltinEngine:
             provider=self.choice.provider,
             model=self.choice.model,
             vector_engine=self.index.engine,
-            index_path=str(self.index.path),
+            index_path=self.index.place,
             index_bytes=self.index.size(),
             last_sync=_time_of(last_sync),
             fallback=active.fallback,

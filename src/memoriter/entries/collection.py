@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder
     from memoriter.embedding.protocol import Matrix
     from memoriter.search.rerank import Reranker
-    from memoriter.store.index import Index
+    from memoriter.store import Index
 
 #: The name of the derived index and of its folder. Everything in it can be rebuilt from memory.db.
 INDEX_NAME = "entries"
@@ -700,5 +700,5 @@ def _check_not_lost(database: Path, index: Index) -> None:
     if known:
         raise StoreBroken(
             f"{database} is {'empty' if database.exists() else 'missing'}, although its index knows {known} entries."
-            f" Restore the file from a backup, or delete {index.path.parent} to start without them."
+            f" Restore the file from a backup, or delete {index.folder} to start without them."
         )

@@ -53,7 +53,7 @@ class MapBuilder:
     ) -> None:
         self.follower = follower
         self.store = store
-        self.path = follower.index.path.with_name(NAME)
+        self.path = follower.index.folder / NAME
         self._clock = clock
         self._elapsed = elapsed
 

@@ -24,7 +24,7 @@ from memoriter.text import query_terms
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
     from memoriter.index.follow import Follower
-    from memoriter.store.index import Index
+    from memoriter.store import Index
 
 #: Number of known entries that each leg proposes for comparison.
 MAX_NEIGHBOURS = 8

@@ -19,7 +19,7 @@ from memoriter.errors import EmbeddingError, StoreError
 from memoriter.index.vectors import RETRY_S, BackgroundWork, Pace
 from memoriter.records import Chunk, Document
 from memoriter.sentences import sentence
-from memoriter.store.index import Index
+from memoriter.store import Index
 from memoriter.text import TOKENIZER_VERSION
 
 if TYPE_CHECKING:

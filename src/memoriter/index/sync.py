@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memoriter.errors import IndexBroken, LockTimeout, SourceError, StoreError, StoreLocked
 from memoriter.files import shared
-from memoriter.files.locks import file_lock
 from memoriter.index.snapshot import UNSETTLED_NS, Snapshot
 from memoriter.index.vectors import ChunkVectors, Filled
 from memoriter.notes.chunking import CHUNKER_VERSION, chunk_markdown, chunk_passages
@@ -226,16 +225,14 @@ class Indexer:
 
     @contextmanager
     def _locked(self, wait_s: float) -> Iterator[None]:
-        lock = self.index.path.with_name("sync.lock")
         with ExitStack() as stack:
             try:
-                stack.enter_context(file_lock(lock, wait_s))
+                stack.enter_context(self.index.lock("sync", wait_s))
             except LockTimeout:
                 raise StoreLocked(
-                    f"Another process is indexing this workspace (lock {lock}). Try again when it has finished."
+                    f"Another process is indexing this workspace (index {self.index.place})."
+                    " Try again when it has finished."
                 ) from None
-            except OSError as error:
-                raise StoreError(f"Cannot lock {lock}: {error.strerror or error}.") from error
             yield
 
     def _scan(self) -> Scan:

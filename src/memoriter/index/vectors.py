@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.background import Rejected, Task, Workers, check_cancelled, is_cancelled
-from memoriter.errors import Cancelled, LockTimeout, MemoriterError
-from memoriter.files.locks import file_lock
+from memoriter.errors import Cancelled, LockTimeout, MemoriterError, StoreError
 from memoriter.records import Progress, ProgressCallback
 from memoriter.sentences import sentence
 
@@ -168,8 +167,8 @@ class ChunkVectors:
     def _lock(self, stack: ExitStack, wait_s: float) -> bool:
         """Return whether this thread is now the only one that computes vectors."""
         try:
-            stack.enter_context(file_lock(self.index.path.with_name("vectors.lock"), wait_s))
-        except (LockTimeout, OSError):
+            stack.enter_context(self.index.lock("vectors", wait_s))
+        except (LockTimeout, StoreError):
             return False
         return True
 

@@ -1,11 +1,12 @@
 """SQLite databases: ``index.db``, which is derived from the files, and ``memory.db``, which stores the entries.
 
 ``database`` is one SQLite file shared by threads and processes. ``index`` stores documents, chunks, keywords and
-vectors in one.
+vectors in one. ``protocol`` says what other rooms use of an index.
 """
 
 from memoriter.store.documents import Counts, FileRow, StoredChunk
-from memoriter.store.index import Index, open_index
+from memoriter.store.index import SqliteIndex, open_index
 from memoriter.store.keywords import Filter, KeywordMatch
+from memoriter.store.protocol import Index
 
-__all__ = ["Counts", "FileRow", "Filter", "Index", "KeywordMatch", "StoredChunk", "open_index"]
+__all__ = ["Counts", "FileRow", "Filter", "Index", "KeywordMatch", "SqliteIndex", "StoredChunk", "open_index"]

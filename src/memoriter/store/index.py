@@ -17,6 +17,7 @@ import apsw
 
 from memoriter import logs
 from memoriter.errors import IndexBroken, SchemaTooNew, StoreError
+from memoriter.files.locks import file_lock
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store import cache, documents, keywords
 from memoriter.store.connection import inode_of, translate_values, value
@@ -30,7 +31,7 @@ from memoriter.store.documents import (
     StoredChunk,
     Surroundings,
 )
-from memoriter.store.keywords import Filter, KeywordMatch
+from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
 from memoriter.store.vectors import ENGINES, PineconeAccess, distrust_files, remove_unused
 
 if TYPE_CHECKING:
@@ -39,28 +40,27 @@ if TYPE_CHECKING:
 
 log = logs.get("store")
 
-NO_FILTER = Filter()
 T = TypeVar("T")
 
 
 def open_index(
     folder: Path, *, engine: str = "scan", pinecone: PineconeAccess | None = None, timeout_s: float = 30.0
-) -> Index:
+) -> SqliteIndex:
     """Open or create the index in a folder. A file that cannot be read is replaced by an empty one."""
     path = folder / "index.db"
     if folder.exists() and not folder.is_dir():
         move_away(folder)
     found = inode_of(path)
     try:
-        return Index(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
+        return SqliteIndex(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
     except (IndexBroken, SchemaTooNew) as error:
         aside = discard(path, MIGRATIONS, broken=found, timeout_s=timeout_s)
-        index = Index(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
+        index = SqliteIndex(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
         index.healed = _healing_message(str(error), aside)
         return index
 
 
-class Index:
+class SqliteIndex:
     """The contents of ``index.db``. Safe to use from many threads and processes at the same time."""
 
     def __init__(
@@ -90,6 +90,16 @@ class Index:
             on_connect=_extension(engine),
             damage=IndexBroken,
         )
+
+    @property
+    def place(self) -> str:
+        """The path of the database."""
+        return str(self.path)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the database."""
+        return self.path.parent
 
     # ---- documents -------------------------------------------------------------------------------------------
 
@@ -157,6 +167,10 @@ class Index:
         """Commit everything that is written inside together at the end, or nothing."""
         with self._database.write():
             yield
+
+    def lock(self, name: str, wait_s: float) -> contextlib.AbstractContextManager[None]:
+        """Hold the lock file with this name, beside the database. Raises `LockTimeout` or `StoreError`."""
+        return _lock_file(self.path.with_name(f"{name}.lock"), wait_s)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
@@ -420,11 +434,21 @@ class Index:
         if nearest is not None:
             nearest.engine.close()
 
-    def __enter__(self) -> Index:
+    def __enter__(self) -> SqliteIndex:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@contextlib.contextmanager
+def _lock_file(path: Path, wait_s: float) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(file_lock(path, wait_s))
+        except OSError as error:
+            raise StoreError(f"Cannot lock {path}: {error.strerror or error}.") from error
+        yield
 
 
 def _extension(engine: str) -> Callable[[apsw.Connection], None] | None:

@@ -63,6 +63,9 @@ class Filter:
     path_prefix: str | None = None
 
 
+NO_FILTER = Filter()
+
+
 class KeywordMatch(NamedTuple):
     """A chunk that contains at least one of the terms."""
 

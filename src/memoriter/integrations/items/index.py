@@ -16,8 +16,7 @@ from memoriter.records import Chunk, Document, Passage
 from memoriter.search.legs import complete, keyword_leg, vector_leg
 from memoriter.search.rank import Weights, total_scores
 from memoriter.search.search import MAX_QUERY_CHARS
-from memoriter.store import Filter
-from memoriter.store.index import Index
+from memoriter.store import Filter, Index
 from memoriter.text import query_terms
 from memoriter.text.encoding import encodable
 

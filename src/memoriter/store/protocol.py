@@ -1,0 +1,208 @@
+"""`Index`: what the other rooms use of a derived index, whichever store holds it.
+
+One contract test runs on every implementation: `SqliteIndex` in a file, `PostgresIndex` in a database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
+from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
+
+if TYPE_CHECKING:
+    from memoriter.records import Chunk, Document, Identity
+    from memoriter.store.vectors import Vector
+
+T = TypeVar("T")
+
+
+class Index(Protocol):
+    """Documents, chunks, keywords and vectors as of the last sync. Safe to use from many threads and processes.
+
+    The row of a chunk never changes: it is inserted with or without a vector, and deleted with its document.
+    """
+
+    #: What was wrong with the index that this one replaced.
+    healed: str | None
+    #: The name of the vector engine.
+    engine: str
+    #: Whether vectors may still be in Pinecone, which another setting used. Known after `erase`.
+    is_left_in_pinecone: bool
+
+    @property
+    def place(self) -> str:
+        """Where the index is, for people."""
+
+    @property
+    def folder(self) -> Path:
+        """A folder for files that are derived from the index. Its contents may be deleted at any time."""
+
+    # ---- documents -------------------------------------------------------------------------------------------
+
+    def meta(self, key: str) -> str | None:
+        """Return a value that the index stores about itself."""
+
+    def files(self) -> dict[str, FileRow]:
+        """Return every document by path."""
+
+    def count_without(self, model: str) -> int:
+        """Count the chunks that have no vector of this model."""
+
+    def rows_without(self, model: str, paths: Collection[str] | None = None) -> list[int]:
+        """Return the rows without a vector of this model, in order; of all documents, or of some."""
+
+    def counts(self, model: str) -> Counts:
+        """Count files and chunks, and the chunks that have a vector of this model."""
+
+    def chunks(self, rowids: Iterable[int]) -> dict[int, StoredChunk]:
+        """Return the chunks in these rows. Deleted rows are left out."""
+
+    def chunks_of(self, path: str) -> list[Chunk]:
+        """Return the chunks of one document in line order."""
+
+    def stored_of(self, path: str) -> list[StoredChunk]:
+        """Return the chunks of one document in line order, each with its row."""
+
+    def summaries(self, paths: Iterable[str]) -> dict[str, DocumentSummary]:
+        """Return summaries of these documents by path. Documents without chunks are left out."""
+
+    def paths_of(self, session: str) -> list[str]:
+        """Return the paths of the transcripts of a session, newest first."""
+
+    def around(self, rowids: Iterable[int], *, reach: int) -> dict[int, Surroundings]:
+        """Return, for each row, the rows of the same document at most ``reach`` chunks away."""
+
+    def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
+        """Return the dates of the notes of these rows. Rows of undated notes are left out."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Let this thread read one state of the index, whatever others commit meanwhile."""
+
+    # ---- writing ---------------------------------------------------------------------------------------------
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Commit everything that is written inside together at the end, or nothing. One thread writes at a time."""
+
+    def lock(self, name: str, wait_s: float) -> AbstractContextManager[None]:
+        """Hold a lock with this name on the index against every other thread, process and machine.
+
+        Raises `LockTimeout` when it is still held after ``wait_s``.
+        """
+
+    def set_meta(self, **values: str) -> None:
+        """Store values about the index under these keys."""
+
+    def replace(
+        self, document: Document, chunks: Sequence[Chunk], *, identity: Identity | None = None
+    ) -> int:
+        """Replace the document with this path, from its ``from_line`` on. Return how many chunks have a vector.
+
+        A chunk gets its vector of this identity if that is in the cache. The others are found only by keyword until
+        `assign` gives them one.
+        """
+
+    def assign(self, rowids: Iterable[int], identity: Identity) -> int:
+        """Give chunks their vectors of this identity from the cache, each in a new row. Return how many.
+
+        Rows that were deleted meanwhile and chunks without a vector in the cache are left out.
+        """
+
+    def touch(self, document: Document) -> None:
+        """Update the stat of a document whose text is unchanged."""
+
+    def remove(self, paths: Iterable[str]) -> int:
+        """Delete these documents. Return how many existed."""
+
+    def clear(self) -> None:
+        """Delete every document. Vectors stay in the cache, and row numbers continue."""
+
+    # ---- keywords --------------------------------------------------------------------------------------------
+
+    def terms(self, terms: Sequence[str]) -> dict[str, int]:
+        """Return how many chunks contain each term."""
+
+    def keyword(
+        self,
+        terms: Sequence[str],
+        *,
+        limit: int,
+        where: Filter = NO_FILTER,
+        known: Mapping[str, int] = MappingProxyType({}),
+    ) -> list[KeywordMatch]:
+        """Return the chunks that contain any of the terms, best first. ``known`` has frequencies from `terms`."""
+
+    def total(self) -> int:
+        """Return the number of chunks."""
+
+    # ---- vectors ---------------------------------------------------------------------------------------------
+
+    def nearest(
+        self, vector: Vector, identity: Identity, *, limit: int, where: Filter = NO_FILTER
+    ) -> list[tuple[int, float]]:
+        """Return the chunks whose vectors of this identity are nearest, as (rowid, cosine), best first."""
+
+    def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
+        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
+
+    def vectors_of(self, rowids: Iterable[int], identity: Identity) -> dict[int, Vector]:
+        """Return the vectors of these rows. Rows without one of this identity are left out."""
+
+    @property
+    def vector_problem(self) -> str | None:
+        """What prevented the vector engine from working as intended, in a sentence."""
+
+    def ready(self, identity: Identity) -> None:
+        """Let the vector engine add what another engine has written. Inside a snapshot it could not see it."""
+
+    def refresh(self, identity: Identity) -> None:
+        """Let the vector engine update its files or tables after a sync."""
+
+    def erase(self, hashes: Iterable[str], identity: Identity | None) -> bool:
+        """Erase every byte of the vectors of these texts, unless chunks use them, and of deleted rows.
+
+        Return False if others are reading, so that some bytes are still to be erased. Raises `StoreUnavailable` after
+        all else is erased if a vector store on another machine does not answer.
+        """
+
+    # ---- the embedding cache ---------------------------------------------------------------------------------
+
+    def known(self, identity: Identity, hashes: Iterable[str]) -> set[str]:
+        """Return the hashes that have a vector of this identity."""
+
+    def load(self, identity: Identity, hashes: Iterable[str]) -> dict[str, Vector]:
+        """Return the cached vectors of this identity by hash."""
+
+    def save(self, identity: Identity, vectors: Mapping[str, Vector]) -> None:
+        """Store vectors of this identity by hash. Raises `StoreError` for a wrong length, NaN or infinity."""
+
+    def prune(self, limit_bytes: int) -> int:
+        """Delete vectors that no chunk uses, longest unused first, until the cache fits. Return how many."""
+
+    # ---- health ----------------------------------------------------------------------------------------------
+
+    def size(self) -> int:
+        """Return the bytes on disk."""
+
+    def check(self, *, deep: bool = False) -> list[str]:
+        """Describe what is wrong with the index. An empty list means that it is sound."""
+
+    @property
+    def keeps_deleted(self) -> bool:
+        """Whether the store may still contain text that was deleted since the last `scrub`."""
+
+    def scrub(self) -> bool:
+        """Erase deleted text. Return False if readers keep some of it."""
+
+    def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:
+        """Do work that uses the index. If the index is damaged, replace it, rebuild it, and do the work again."""
+
+    def heal(self, reason: str) -> None:
+        """Replace a damaged index by an empty one, unless another thread or process has just done so."""
+
+    def close(self) -> None:
+        """Close every connection. The index cannot be used afterwards."""
