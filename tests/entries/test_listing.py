@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memoriter import Memory
 from memoriter.entries import Draft, Entries
-from memoriter.records import TRUST_LEVELS, Entry
+from memoriter.records import TRUST_LEVELS, Considered, Entry, Recall
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import Edit
 
@@ -240,6 +240,33 @@ def test_the_timeline_counts_events(entries: Entries, clock: Any) -> None:
     assert all(one.end == two.start for one, two in itertools.pairwise(buckets))
     (before,) = entries.timeline(since=0, until=middle + 1, buckets=1)
     assert counts_of(before) == (2, 1, 0, 0)
+
+
+def test_the_timeline_counts_what_recalls_added_and_how_the_memory_grew(entries: Entries, clock: Any) -> None:
+    start = clock.at
+    tea = entries.add_draft(Draft("I drink green tea", "fact")).entry
+    clock.at += 10
+    entries.add_draft(Draft("I live in Berlin", "fact"))
+    found = Considered("entry", tea.id, True, "relevant", 0.9, (), tea.text)
+    entries.add_recall(Recall("r1", clock.at, "host", None, "tea", 20, 7, (found,), "tea"), [tea.id])
+    entries.add_recall(Recall("r2", clock.at, "host", None, "cars", 0, 0, (), ""), [])
+    buckets = entries.timeline(since=start - 5, until=start + 15, buckets=2)
+    assert [(one.entries, one.recalls, one.hits, one.tokens) for one in buckets] == [
+        (1, 0, 0, 0),
+        (2, 2, 1, 7),
+    ]
+
+
+def test_entries_are_listed_by_use(entries: Entries) -> None:
+    often, once, never = (
+        entries.add_draft(Draft(text, "fact")).entry.id
+        for text in ("I drink green tea", "I live in Berlin", "The bus runs hourly")
+    )
+    entries.mark_used([often, once])
+    entries.mark_used([often])
+    assert [one.id for one in entries.page(sort="used", used=True).entries] == [often, once]
+    assert [one.id for one in entries.page(used=False).entries] == [never]
+    assert [one.id for one in entries.list(used=False)] == [never]
 
 
 def counts_of(bucket: Any) -> tuple[int, ...]:

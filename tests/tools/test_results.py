@@ -49,6 +49,8 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("map.get", {"limit": 1}),
     ("timeline.get", {}),
     ("timeline.get", {"since": 1, "until": 2, "buckets": 3}),
+    ("overview.get", {}),
+    ("overview.get", {"until": 1, "days": 2}),
     ("health.get", {}),
     ("health.get", {"deep": True}),
     ("entries.add", {"text": "I cycle to work", "importance": 5, "tags": ["way"]}),

@@ -65,6 +65,8 @@ class EntryFilters(TypedDict, total=False):
     #: Created before.
     until: float | None
     min_importance: float
+    #: Whether it has been used: found by an agent or added to a prompt. None: either.
+    used: bool | None
 
 
 class RecallFilters(TypedDict, total=False):
@@ -104,6 +106,7 @@ def build_filter(filters: EntryFilters) -> EntryFilter:
         since=filters.get("since"),
         until=filters.get("until"),
         min_importance=filters.get("min_importance", 0.0),
+        used=filters.get("used"),
     )
 
 

@@ -163,7 +163,7 @@ class CleanedUp:
     clock: str | None = None
 
 
-EntrySort = Literal["created", "updated", "importance", "expires", "score"]
+EntrySort = Literal["created", "updated", "importance", "expires", "score", "used"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +207,12 @@ class Bucket:
     superseded: int = 0
     forgotten: int = 0
     recalls: int = 0
+    #: Recalls that added something to a prompt.
+    hits: int = 0
+    #: Tokens that recalls added to prompts.
+    tokens: int = 0
+    #: Entries in force today that were created before the end of the span.
+    entries: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,9 @@ Every function uses the connection it receives. For a query, the caller passes t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import apsw
@@ -31,6 +32,7 @@ _ORDER: Mapping[EntrySort, str] = {
     "importance": "e.importance",
     "expires": "coalesce(e.expires_at, 1e15)",  # entries that never expire are the last to expire
     "score": "coalesce(s.value, 0.0)",
+    "used": "e.access_count",
 }
 _ALIVE = "from entries e where e.state = 'active' and (e.expires_at is null or e.expires_at > ?1)"
 _CAPTURED = ("add", "merge", "stage", "import")
@@ -193,22 +195,48 @@ def span(connection: apsw.Connection) -> tuple[float, float] | None:
     return None if first is None else (float(first), float(last))
 
 
-def timeline(connection: apsw.Connection, since: float, until: float, buckets: int) -> list[Bucket]:
-    """Count changes and recalls from ``since`` until before ``until``, in spans of equal length."""
+def timeline(
+    connection: apsw.Connection, since: float, until: float, buckets: int, now: float
+) -> list[Bucket]:
+    """Count changes, recalls and entries from ``since`` until before ``until``, in spans of equal length."""
     width = (until - since) / buckets
     counts: list[dict[str, int]] = [{} for _ in range(buckets)]
+    span_values = (since, until, width)
     events: Any = connection.execute(
         "select cast((at - ?1) / ?3 as integer), kind, count(*) from events where at >= ?1 and at < ?2 group by 1, 2",
-        (since, until, width),
+        span_values,
     )
-    recalls: Any = connection.execute(
-        "select cast((at - ?1) / ?3 as integer), '', count(*) from recalls where at >= ?1 and at < ?2 group by 1",
-        (since, until, width),
-    )
-    for place, kind, count in (*events, *recalls):
-        name = _KINDS.get(kind) if kind else "recalls"
-        if name:
+    for place, kind, count in events:
+        if name := _KINDS.get(kind):
             mine = counts[min(place, buckets - 1)]
             mine[name] = mine.get(name, 0) + count
+    for place, *numbers in connection.execute(_RECALLED, span_values):
+        mine = counts[min(int(place), buckets - 1)]
+        for name, count in zip(("recalls", "hits", "tokens"), numbers, strict=True):
+            mine[name] = mine.get(name, 0) + int(count)
+    for number, entries in enumerate(_growth(connection, since, until, buckets, now)):
+        counts[number]["entries"] = entries
     edges = [since + width * number for number in range(buckets)] + [until]
     return [Bucket(edges[number], edges[number + 1], **counts[number]) for number in range(buckets)]
+
+
+_RECALLED = """
+    select cast((r.at - ?1) / ?3 as integer), count(*),
+    sum(exists (select 1 from recalled c where c.recall_id = r.id and c.entered)), sum(r.tokens)
+    from recalls r where r.at >= ?1 and r.at < ?2 group by 1"""
+
+
+def _growth(
+    connection: apsw.Connection, since: float, until: float, buckets: int, now: float
+) -> Iterator[int]:
+    """Yield for each span how many of the entries in force were created before its end."""
+    # Entries from before the first span count from there.
+    place = "max(0, cast((e.created_at - ?2) / ?4 as integer))"
+    rows: Any = connection.execute(
+        f"select {place}, count(*) {_ALIVE} and e.created_at < ?3 group by 1",
+        (now, since, until, (until - since) / buckets),
+    )
+    created = [0] * buckets
+    for place, count in rows:
+        created[min(place, buckets - 1)] += count
+    yield from accumulate(created)

@@ -41,6 +41,8 @@ class EntryFilter:
     #: Created before.
     until: float | None = None
     min_importance: float = 0.0
+    #: Whether it has been used. None: either.
+    used: bool | None = None
     trust: tuple[Trust, ...] = ()
     session: str | None = None
     #: Only entries learned in one of these sessions, or outside sessions.
@@ -60,6 +62,7 @@ class EntryFilter:
             and (not self.trust or entry.trust in self.trust)
             and set(self.tags) <= set(entry.tags)
             and entry.importance >= self.min_importance
+            and (self.used is None or (entry.access_count > 0) == self.used)
             and (self.since is None or entry.created_at >= self.since)
             and (self.until is None or entry.created_at < self.until)
             and (self.session is None or entry.session == self.session)
@@ -125,6 +128,7 @@ def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
         ("created_at >= ?", where.since),
         ("created_at < ?", where.until),
         ("importance >= ?", where.min_importance or None),
+        ("(access_count > 0) = ?", where.used),
         ("session = ?", where.session),
         (_WITHIN, None if where.within is None else json.dumps(where.within)),
         ("source = ?", where.source),

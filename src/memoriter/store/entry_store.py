@@ -130,7 +130,7 @@ class EntryStore:
             since = first if since is None else since
             # The end is exclusive, and a clock that was set back may have left events after "now".
             until = max(now, last) + 1 if until is None else until
-            return entry_lists.timeline(connection, since, until, buckets) if until > since else []
+            return entry_lists.timeline(connection, since, until, buckets, now) if until > since else []
 
     def same_text(self, text: str) -> list[Entry]:
         """Return the entries with exactly this text, in any state."""

@@ -173,6 +173,9 @@ class EntryListArguments(PageArguments):
         max_length=4_096,
         description="Only learned in the workspace with this path, or in none.",
     )
+    used: bool | None = Field(
+        default=None, description="Only entries that were used, or only entries that were never used."
+    )
     sort: EntrySort | None = Field(
         default=None, description="Highest first. The default is `score` with a query and `created` without."
     )
@@ -251,6 +254,7 @@ def _list(call: Call[EntryListArguments]) -> EntryListResult:
         session=asked.session,
         source=asked.source,
         workspace=asked.workspace,
+        used=asked.used,
     )
     return EntryListResult(
         entries=[_to_json(entry, page.scores.get(entry.id)) for entry in page.entries],

@@ -79,6 +79,11 @@ class BucketJson(Shape):
     superseded: Count
     forgotten: Count
     recalls: Count
+    hits: Count = Field(default=0, description="Recalls that added something to a prompt.")
+    tokens: Count = Field(default=0, description="Tokens that recalls added to prompts.")
+    entries: Count = Field(
+        default=0, description="Entries in force today that were created before the end of the interval."
+    )
 
 
 class TimelineResult(Shape):
@@ -128,8 +133,8 @@ OPERATIONS = (
     ),
     Tool(
         "timeline.get",
-        "Count captured, superseded and forgotten entries and recalls in intervals of equal length. The default is "
-        "the time from the first event until now.",
+        "Count captured, superseded and forgotten entries, recalls and their tokens in intervals of equal length. "
+        "The default is the time from the first event until now.",
         TimelineArguments,
         TimelineResult,
         _timeline,

@@ -9,14 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from memoriter.tools import entries, entry_changes, health, map, notes, recalls, search, turns  # noqa: A004
+from memoriter.tools import (
+    entries,
+    entry_changes,
+    health,
+    map,  # noqa: A004
+    notes,
+    overview,
+    recalls,
+    search,
+    turns,
+)
 from memoriter.tools.tool import Result, Tool
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
 
-_MODULES = (search, turns, entries, entry_changes, notes, recalls, map, health)
+_MODULES = (search, turns, entries, entry_changes, notes, recalls, map, overview, health)
 
 OPERATIONS: Mapping[str, Tool] = {
     **TOOLS,
