@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -76,6 +76,66 @@ class KeywordMatch(NamedTuple):
     contained: float
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Which rows of a query are ranked. Ranking is expensive, so its cost has a limit for any query."""
+
+    #: Rows with any of these terms are ranked.
+    rare: Sequence[str]
+    #: These terms only add to the score of rows that have a rare one.
+    common: Sequence[str]
+    #: The frequency of each term.
+    counts: Mapping[str, int]
+    #: The maximum number of rows to rank.
+    budget: int
+
+    @classmethod
+    def of(
+        cls,
+        terms: Sequence[str],
+        known: Mapping[str, int],
+        look_up: Callable[[Sequence[str]], Mapping[str, int]],
+        total: Callable[[], int],
+    ) -> Plan | None:
+        """Return the plan for these terms, or None if no chunk contains any of them."""
+        runs = list(
+            dict.fromkeys(run for term in terms for run in runs_of(term) if len(run) <= MAX_TOKEN_CHARS)
+        )[:MAX_LOOKUPS]
+        unknown = look_up([run for run in runs if run not in known])
+        counts = {run: count for run in runs if (count := known[run] if run in known else unknown[run])}
+        rarest_first = sorted(counts, key=counts.__getitem__)[:MAX_TERMS]
+        if not rarest_first:
+            return None
+        matching = sum(counts[term] for term in rarest_first)
+        budget = MIN_BUDGET if matching <= MIN_BUDGET else max(MIN_BUDGET, int(BUDGET_SHARE * total()))
+        rare = _within(budget, rarest_first, counts)
+        return cls(rare, rarest_first[len(rare) :], counts, budget)
+
+    def first_row(self, newest: Callable[[], int]) -> int:
+        """Return the row to start after. If even the rarest term exceeds the budget, only the newest are ranked."""
+        count = self.counts[self.rare[0]]
+        if len(self.rare) > 1 or count <= self.budget:
+            return 0
+        last = newest()
+        return int(last - last * self.budget / count)
+
+
+def runs_of(text: str) -> list[str]:
+    """Return the tokens of a text that consists of tokens, as FTS5 reads them."""
+    return _RUN.findall(text.translate(_ASCII_LOWER))
+
+
+def _within(budget: int, rarest_first: Sequence[str], counts: dict[str, int]) -> list[str]:
+    """Return the rarest terms whose rows fit the budget together, and at least one."""
+    terms, spent = [rarest_first[0]], counts[rarest_first[0]]
+    for term in rarest_first[1:]:
+        spent += counts[term]
+        if spent > budget:
+            break
+        terms.append(term)
+    return terms
+
+
 def columns(chunk: Chunk) -> tuple[str, str]:
     """Return the FTS5 columns of a chunk: title (headings, words of the path, date) and body."""
     return " ".join(_title(chunk)), " ".join(tokenize(chunk.text))
@@ -102,9 +162,7 @@ class Frequencies:
         """Return the frequency of each term. That of a common term may be a few percent out of date."""
         if not terms:
             return {}
-        runs = {
-            term: found[0].translate(_ASCII_LOWER) for term in terms if len(found := _RUN.findall(term)) == 1
-        }
+        runs = {term: found[0] for term in terms if len(found := runs_of(term)) == 1}
         now = (value(connection, "select coalesce(max(rowid), 0) from chunks"), total(connection))
         counts = {run: self._get_cached(run, *now) for run in runs.values()}
         unknown = [run for run, count in counts.items() if not count]
@@ -136,22 +194,14 @@ def search(
     known: Mapping[str, int],
 ) -> list[KeywordMatch]:
     """Return the best chunks that contain any of the terms. ``known`` has frequencies that are looked up already."""
-    runs = list(
-        dict.fromkeys(run for term in terms for run in _RUN.findall(term) if len(run) <= MAX_TOKEN_CHARS)
-    )
-    runs = runs[:MAX_LOOKUPS]
-    unknown = frequencies.of(connection, [run for run in runs if run not in known])
-    counts = {run: count for run in runs if (count := known[run] if run in known else unknown[run])}
-    rarest_first = sorted(counts, key=counts.__getitem__)[:MAX_TERMS]
-    if not rarest_first or limit <= 0:
+    plan = Plan.of(terms, known, lambda runs: frequencies.of(connection, runs), lambda: total(connection))
+    if plan is None or limit <= 0:
         return []
-    budget = _budget(connection, sum(counts[term] for term in rarest_first))
-    rare = _within(budget, rarest_first, counts)
     found = connection.execute(
         _statement(where),
         {
-            "query": _expression(rare, rarest_first[len(rare) :]),
-            "after": _first_row(connection, budget, counts[rare[0]]) if len(rare) == 1 else 0,
+            "query": _expression(plan.rare, plan.common),
+            "after": plan.first_row(lambda: int(value(connection, "select max(rowid) from chunks"))),
             "source": where.source,
             "prefix": where.path_prefix,
             "limit": limit,
@@ -180,24 +230,6 @@ def _filtered_statement(where: Filter) -> str:
     )
 
 
-def _budget(connection: apsw.Connection, matching: int) -> int:
-    """Return the maximum number of rows to rank. Ranking is expensive, matching is not."""
-    if matching <= MIN_BUDGET:
-        return MIN_BUDGET
-    return max(MIN_BUDGET, int(BUDGET_SHARE * total(connection)))
-
-
-def _within(budget: int, rarest_first: Sequence[str], counts: dict[str, int]) -> list[str]:
-    """Return the rarest terms whose rows fit the budget together, and at least one."""
-    terms, spent = [rarest_first[0]], counts[rarest_first[0]]
-    for term in rarest_first[1:]:
-        spent += counts[term]
-        if spent > budget:
-            break
-        terms.append(term)
-    return terms
-
-
 def _expression(rare: Sequence[str], common: Sequence[str]) -> str:
     """Match any of the rare terms. Common terms only add to the score of rows that have a rare one."""
     any_rare = " OR ".join(f'"{term}"' for term in rare)
@@ -205,11 +237,3 @@ def _expression(rare: Sequence[str], common: Sequence[str]) -> str:
         return any_rare
     any_term = " OR ".join(f'"{term}"' for term in (*rare, *common))
     return f"({any_rare}) AND ({any_term})"
-
-
-def _first_row(connection: apsw.Connection, budget: int, count: int) -> int:
-    """Return the row to start from. If even the rarest term exceeds the budget, only the newest rows are ranked."""
-    if count <= budget:
-        return 0
-    newest = value(connection, "select max(rowid) from chunks")
-    return int(newest - newest * budget / count)

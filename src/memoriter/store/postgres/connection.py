@@ -74,6 +74,11 @@ class PostgresConnection:
         self._cursor.execute(translate(statement), bound or None)
         return Rows(self._cursor.fetchall()) if self._cursor.description else Rows()
 
+    def fetch(self, statement: str, bound: Sequence[object]) -> Rows:
+        """Run a statement and return its rows in binary form, which is faster for bytes and vectors."""
+        self._cursor.execute(translate(statement), bound, binary=True)
+        return Rows(self._cursor.fetchall())
+
     def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Rows:
         """Run a statement once for each sequence of values."""
         bound = list(rows)

@@ -136,4 +136,64 @@ _ENTRIES = PostgresMigration(
     ),
 )
 
-MIGRATIONS = (_ENTRIES,)
+#: The tables of derived indexes. An agent has several: of its notes, its entries and its items.
+INDEX_TABLES = ("index_state", "index_meta", "index_files", "index_chunks", "index_terms", "index_vectors")
+
+_INDEX = PostgresMigration(
+    "index",
+    (
+        # One row for each index, changed by every write: the next row number, and what BM25 needs of all chunks.
+        *table(
+            "index_state",
+            """index_name text not null, next_row bigint not null default 1, chunks bigint not null default 0,
+            tokens bigint not null default 0, in_graph boolean not null default false""",
+            key="index_name",
+        ),
+        *table(
+            "index_meta",
+            "index_name text not null, key text not null, value text not null",
+            key="index_name, key",
+        ),
+        *table(
+            "index_files",
+            """index_name text not null, path text not null, source text not null, mtime_ns bigint not null,
+            size bigint not null, sha256 text not null, indexed_at double precision not null, note text,
+            state text not null""",
+            key="index_name, path",
+        ),
+        *table(
+            "index_chunks",
+            """index_name text not null, rowid bigint not null, start_line integer not null,
+            end_line integer not null, length integer not null, hash bytea not null, model text not null,
+            source text not null, trust text not null, date text, id text not null, path text not null,
+            headings text not null, text text not null""",
+            key="index_name, rowid",
+            indexes=(
+                "index_chunks_place on index_chunks(index_name, path, start_line, rowid)",
+                "index_chunks_vector on index_chunks(index_name, model, hash)",
+            ),
+        ),
+        # The chunks that contain a term, in blocks of 256 row numbers. Indexes on arrays or texts (GIN) would be
+        # smaller, but row-level security forbids their operators before its own check, so each search would read
+        # every chunk of the agent.
+        *table(
+            "index_terms",
+            "index_name text not null, block integer not null, term text not null, list bytea not null",
+            key="index_name, term, block",
+        ),
+        *table(
+            "index_vectors",
+            """index_name text not null, dims integer not null, in_graph boolean not null, hash bytea not null,
+            used_at double precision not null, model text not null, vector vector not null""",
+            key="index_name, model, hash",
+        ),
+        # Room for new versions of rows on the same page, so that indexes need no new entries.
+        *(
+            f"alter table {name}_{number} set (fillfactor = 85)"
+            for name in ("index_state", "index_terms")
+            for number in range(PARTITIONS)
+        ),
+    ),
+)
+
+MIGRATIONS = (_ENTRIES, _INDEX)

@@ -53,13 +53,14 @@ class Nearest:
             allow = self._lists.rows(connection, identity, where) if filtered else None
             found = self.engine.search(connection, query, identity, limit=wanted, allow=allow)
             deleted = _find_deleted(connection, [row for row, _ in found])
-            plausible = _plausible(found)
-            alive = [pair for pair in plausible if pair[0] not in deleted] if deleted else plausible
+            alive = plausible(found)
+            if deleted:
+                alive = [pair for pair in alive if pair[0] not in deleted]
             if len(alive) < limit and len(found) == wanted:
                 # More rows are deleted than were spare: search again among the existing ones.
                 allow = allowed_rows(connection, identity, where)
                 found = self.engine.search(connection, query, identity, limit=limit, allow=allow)
-                return _plausible(found)
+                return plausible(found)
             return alive[:limit]
 
     def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
@@ -70,10 +71,10 @@ class Nearest:
             return {}
         self.engine.ready(identity)
         with self._database.snapshot() as connection:
-            return dict(_plausible(list(self.engine.cosines(connection, query, identity, rows).items())))
+            return dict(plausible(list(self.engine.cosines(connection, query, identity, rows).items())))
 
 
-def _plausible(found: list[tuple[int, float]]) -> list[tuple[int, float]]:
+def plausible(found: list[tuple[int, float]]) -> list[tuple[int, float]]:
     """Return the rows whose cosines are possible. Damaged vectors have others, which must not outweigh keywords."""
     certain = [pair for pair in found if -1.0 <= pair[1] <= 1.0]
     if len(certain) == len(found):
