@@ -71,6 +71,13 @@ def test_texts_after_the_time_budget_are_not_read_but_remembered_ones_are() -> N
     assert list(impatient.read("cat", TEXTS).logits) == [1, 2, 3]
 
 
+def test_many_short_texts_or_a_few_long_ones_are_read(reranker: Reranker) -> None:
+    short = {row: f"The cat is number {row}." for row in range(40)}
+    long = {row: f"{row} " + "The cat sat on the mat. " * 60 for row in range(40)}
+    assert len(reranker.read("the cat", short).logits) > 24
+    assert list(reranker.read("the cat", long).logits) == [0, 1, 2, 3, 4, 5]
+
+
 def test_an_empty_query_reads_nothing(reranker: Reranker) -> None:
     assert reranker.read("  ", TEXTS) == Reading()
     assert reranker.read("cat", {}) == Reading()
@@ -85,7 +92,7 @@ def test_the_reranker_reads_headings_and_the_lines_around_the_match() -> None:
     lines = [f"Line {number} is about nothing in particular." for number in range(100)]
     lines[60] = "The heron stands in the river."
     chunk = Chunk("id", "memory/a.md", "memory", 1, 100, "\n".join(lines), ("Birds", "Herons"))
-    text = text_of(chunk, ["heron"])
+    text = text_of(chunk, lambda: ["heron"])
     assert text.startswith("Birds > Herons\n")
     assert "The heron stands in the river." in text
     assert len(text) < 800

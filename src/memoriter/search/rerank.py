@@ -1,8 +1,8 @@
 """The second stage of a search: a small cross-encoder reads the query together with each of the best candidates.
 
 The first stage compares vectors and words that were computed apart. The reranker sees both texts at once, so it knows
-which of them answers. It costs a few milliseconds for each pair, therefore it reads only the first candidates, within
-a time budget, and remembers what it has read. Notes, sessions and entries use it in the same way:
+which of them answers. It costs a few milliseconds for each pair, therefore it reads only the first candidates, a
+limited number of tokens, and remembers what it has read. Notes, sessions and entries use it in the same way:
 
     reading = reranker.read(query, {row: text})
     ranked = blend(ranked, reading)
@@ -42,8 +42,10 @@ log = logs.get("search")
 
 BUNDLED = Path(__file__).parent / "models" / "memoriter-rerank-1"
 
-#: How many candidates are read. More change little.
-CANDIDATES = 12
+#: Tokens that are read in one search: many short lines or a few long ones. Long texts gain least from more of them.
+READ_TOKENS = 600
+#: The least and the largest number of candidates, whatever their length.
+MIN_CANDIDATES, CANDIDATES = 6, 24
 #: The weight of the reranker, relative to 1 for the first stage.
 WEIGHT = 0.5
 #: Logits are divided by this before they become a value between 0 and 1.
@@ -89,7 +91,7 @@ class Reranker:
         self._cache = _Cache(cached_pairs)
 
     def read(self, query: str, texts: Mapping[int, str]) -> Reading:
-        """Return the logit of each text, in the given order until the time budget is spent."""
+        """Return the logit of each text, in the given order until the tokens or the time are spent."""
         if self._failure is not None or not query.strip() or not texts:
             return Reading(degraded=self._failure)
         try:
@@ -100,8 +102,11 @@ class Reranker:
 
     def _logits(self, model: _Model, query: str, texts: Mapping[int, str]) -> dict[int, float]:
         until = self._clock() + self._budget_s
-        start, found = model.start(query), dict[int, float]()
+        start, found, tokens = model.start(query), dict[int, float](), 0
         for row, text in texts.items():
+            tokens += len(start) + min(TEXT_TOKENS, width(text) // 4)
+            if tokens > READ_TOKENS and len(found) >= MIN_CANDIDATES:
+                break
             key = _key(query, text)
             logit = self._cache.get(key)
             if logit is None:
@@ -216,11 +221,14 @@ def _key(query: str, text: str) -> bytes:
 # ---- texts and scores ---------------------------------------------------------------------------------------------
 
 
-def text_of(chunk: Chunk, matched: Collection[str]) -> str:
-    """Return what the reranker reads of a chunk: its headings, and its lines around the words of the query."""
+def text_of(chunk: Chunk, matched: Callable[[], Collection[str]]) -> str:
+    """Return what the reranker reads of a chunk: its headings, and its lines around the words of the query.
+
+    ``matched`` returns these words. Only a long text needs them.
+    """
     text = chunk.text
     if (size := width(text)) > 4 * TEXT_TOKENS:
-        text = snippet(text, matched, max(1, 4 * TEXT_TOKENS * len(text) // size))
+        text = snippet(text, matched(), max(1, 4 * TEXT_TOKENS * len(text) // size))
     return f"{' > '.join(chunk.headings)}\n{text}" if chunk.headings else text
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memoriter.records import Explanation, Hit, Part, Query
@@ -245,7 +246,7 @@ class Searcher:
             return Reading()
         rows = [item.rowid for item in ranked[:CANDIDATES]]
         found.load(rows)
-        texts = {row: text_of(found.chunks[row], found.matched(row)) for row in rows}
+        texts = {row: text_of(found.chunks[row], partial(found.matched, row)) for row in rows}
         return self.reranker.read(query.text[:MAX_QUERY_CHARS], texts)
 
     def _choose(
