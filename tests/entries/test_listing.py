@@ -249,11 +249,11 @@ def test_the_timeline_counts_what_recalls_added_and_how_the_memory_grew(entries:
     entries.add_draft(Draft("I live in Berlin", "fact"))
     found = Considered("entry", tea.id, True, "relevant", 0.9, (), tea.text)
     entries.add_recall(Recall("r1", clock.at, "host", None, "tea", 20, 7, (found,), "tea"), [tea.id])
-    entries.add_recall(Recall("r2", clock.at, "host", None, "cars", 0, 0, (), ""), [])
+    entries.add_recall(Recall("r2", clock.at, "host", None, "tea", 20, 5, (found, found), "tea"), [])
     buckets = entries.timeline(since=start - 5, until=start + 15, buckets=2)
     assert [(one.entries, one.recalls, one.hits, one.tokens) for one in buckets] == [
         (1, 0, 0, 0),
-        (2, 2, 1, 7),
+        (2, 2, 3, 12),
     ]
 
 

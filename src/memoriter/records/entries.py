@@ -207,7 +207,7 @@ class Bucket:
     superseded: int = 0
     forgotten: int = 0
     recalls: int = 0
-    #: Recalls that added something to a prompt.
+    #: Notes and entries that recalls added to prompts.
     hits: int = 0
     #: Tokens that recalls added to prompts.
     tokens: int = 0

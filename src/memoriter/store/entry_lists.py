@@ -222,7 +222,7 @@ def timeline(
 
 _RECALLED = """
     select cast((r.at - ?1) / ?3 as integer), count(*),
-    sum(exists (select 1 from recalled c where c.recall_id = r.id and c.entered)), sum(r.tokens)
+    sum((select count(*) from recalled c where c.recall_id = r.id and c.entered)), sum(r.tokens)
     from recalls r where r.at >= ?1 and r.at < ?2 group by 1"""
 
 

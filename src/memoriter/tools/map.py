@@ -79,7 +79,7 @@ class BucketJson(Shape):
     superseded: Count
     forgotten: Count
     recalls: Count
-    hits: Count = Field(default=0, description="Recalls that added something to a prompt.")
+    hits: Count = Field(default=0, description="Notes and entries that recalls added to prompts.")
     tokens: Count = Field(default=0, description="Tokens that recalls added to prompts.")
     entries: Count = Field(
         default=0, description="Entries in force today that were created before the end of the interval."

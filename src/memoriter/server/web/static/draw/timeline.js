@@ -2,6 +2,7 @@
 
 import { el, svg } from "../dom.js";
 import { day, moment, number, t } from "../i18n.js";
+import { topOf } from "./scale.js";
 
 const WIDTH = 1000;
 const HEIGHT_ABOVE = 84; // pixels above the line
@@ -13,11 +14,8 @@ const KINDS = ["captured", "superseded", "forgotten"];
 export function timeline(buckets, { onRange }) {
   if (!buckets.some((bucket) => [...KINDS, "recalls"].some((kind) => bucket[kind] > 0)))
     return el("p", { class: "faint" }, t("time.none"));
-  const most = Math.max(
-    1,
-    ...buckets.map((bucket) => KINDS.reduce((sum, kind) => sum + (bucket[kind] ?? 0), 0)),
-  );
-  const mostAsked = Math.max(1, ...buckets.map((bucket) => bucket.recalls ?? 0));
+  const most = topOf(buckets.map((bucket) => changesIn(bucket)));
+  const mostAsked = topOf(buckets.map((bucket) => bucket.recalls ?? 0));
   const step = WIDTH / Math.max(1, buckets.length);
   const bars = buckets.map((bucket, index) =>
     bar(bucket, index * step, Math.max(1, step - Math.min(2, step / 4)), most, mostAsked),
@@ -53,21 +51,26 @@ export function timeline(buckets, { onRange }) {
   );
 }
 
+const changesIn = (bucket) => KINDS.reduce((sum, kind) => sum + (bucket[kind] ?? 0), 0);
+
 function bar(bucket, x, width, most, mostAsked) {
   let top = HEIGHT_ABOVE;
+  const changes = changesIn(bucket);
+  const asks = bucket.recalls ?? 0;
+  const scale = (HEIGHT_ABOVE - 4) / Math.max(most, changes); // a bar that is cut keeps the proportions of its parts
   const stack = KINDS.filter((kind) => bucket[kind] > 0).map((kind) => {
-    const height = Math.max(1.5, ((HEIGHT_ABOVE - 4) * bucket[kind]) / most);
+    const height = Math.max(1.5, scale * bucket[kind]);
     top -= height;
     return svg("rect", { class: `time-${kind}`, x, y: top, width, height });
   });
   const asked =
-    bucket.recalls > 0 &&
+    asks > 0 &&
     svg("rect", {
       class: "time-recalls",
       x,
       y: HEIGHT_ABOVE + 1.5,
       width,
-      height: Math.max(1.5, ((HEIGHT_BELOW - 4) * bucket.recalls) / mostAsked),
+      height: Math.max(1.5, ((HEIGHT_BELOW - 4) * Math.min(asks, mostAsked)) / mostAsked),
     });
   const words = [...KINDS, "recalls"]
     .filter((kind) => bucket[kind])
@@ -79,6 +82,8 @@ function bar(bucket, x, width, most, mostAsked) {
     svg("rect", { class: "time-back", x, y: 0, width, height: HEIGHT_ABOVE + HEIGHT_BELOW }),
     stack,
     asked,
+    changes > most && svg("rect", { class: "bar-cut", x, y: 10, width, height: 3 }),
+    asks > mostAsked && svg("rect", { class: "bar-cut", x, y: HEIGHT_ABOVE + HEIGHT_BELOW - 12, width, height: 3 }),
   );
 }
 

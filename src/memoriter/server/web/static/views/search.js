@@ -8,7 +8,7 @@ import { failure, nothing } from "../notices.js";
 import { segments } from "../parts.js";
 import { address, amend } from "../router.js";
 import { hitCard } from "./hit.js";
-import { greeting } from "./welcome.js";
+import { home } from "./home.js";
 
 const PAUSE_MS = 140; // pause after the last keystroke before the request
 const SLOW_MS = 700; // after this, show that the search is still running
@@ -57,7 +57,7 @@ export function searchView(main) {
       if (event.key === "ArrowDown") (event.preventDefault(), results.querySelector(".row")?.focus());
     },
   });
-  const greet = greeting(search, input, () => now());
+  const showHome = home(search, input, () => now());
   const sources = el("div", { class: "sources" });
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
   const results = el("div", { class: "results" });
@@ -167,7 +167,7 @@ export function searchView(main) {
     fill(summary);
     if (quiet && !results.querySelector(".welcome")) quiet = false;
     try {
-      await greet(results, { quiet });
+      await showHome(results, { quiet });
     } catch (error) {
       if (!isAborted(error))
         fill(
@@ -187,7 +187,7 @@ export function searchView(main) {
       return run();
     },
     refresh(events) {
-      const relevant = ["sync", "notes", "entries", "capture"].some((kind) => events.has(kind));
+      const relevant = ["sync", "notes", "entries", "capture", "recall"].some((kind) => events.has(kind));
       const busy = main.contains(document.activeElement) && document.activeElement.tagName === "TEXTAREA";
       if (relevant && !busy) run({ quiet: true });
     },
