@@ -5,7 +5,6 @@ This is the only module that knows both the settings and the parts; a part recei
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from datetime import date, datetime
 from importlib.util import find_spec
@@ -48,6 +47,32 @@ QMD_MODELS = Path("~/.cache/qmd/models")
 #: The external engines of this process. Memories of the same agent and settings share one, because each keeps a program
 #: running, and because a failed one stays in its cooldown when the memory is opened again.
 EXTERNAL_ENGINES = EnginePool(cooldown=Cooldown(60.0, 600.0))
+
+
+#: The files of an agent that every gateway needs. The rest of its folder is a cache of one machine.
+SHARED_FILES = ("workspace", "sessions", "queue", "hooks", "seen_turns", "flushes", "tokens.json")
+#: The files of the gateways of a tenant. No agent can have the name under which they are stored.
+GATEWAY_FILES, GATEWAY = ("tokens.json", "tickets"), ".gateway"
+
+
+def share_files(settings: Settings, *, gateway: bool = False) -> Callable[[], None]:
+    """Let all gateways on one server share the files of an agent, or their own. Return a function that ends this.
+
+    Without a server, the files belong to this machine, and this does nothing.
+    """
+    store = settings.store
+    if store.url is None:
+        return lambda: None
+    from memoriter.store.postgres.working_copy import open_working_copy
+
+    return open_working_copy(
+        settings.store_folder / "gateway" if gateway else settings.agent_folder,
+        GATEWAY_FILES if gateway else SHARED_FILES,
+        url=store.url.get_secret_value(),
+        tenant=store.tenant,
+        agent=GATEWAY if gateway else settings.agent,
+        connections=store.connections,
+    )
 
 
 def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine:
@@ -144,6 +169,7 @@ def build_workspace(settings: Settings) -> Workspace:
         own_patterns={extra.path: extra.pattern for extra in extra_paths if extra.pattern},
         names={extra.path: extra.name for extra in extra_paths if extra.name},
         folder=settings.files.folder,
+        name=settings.workspace_name,
     )
 
 
@@ -336,7 +362,7 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
         ),
         capture=CaptureLimits() if learning.capture else CaptureLimits(per_turn=0),
         background=settings.embedding.background,
-        workspace=os.path.realpath(settings.workspace),
+        workspace=settings.workspace_name,
         workspace_only=learning.workspace_only,
     )
     vector_engine, without = entries_engine(settings)

@@ -22,6 +22,7 @@ from memoriter.build import (
     build_notes,
     build_writer,
     scope_of,
+    share_files,
     shared_embedder,
     trust_rules,
     was_there,
@@ -73,6 +74,16 @@ Messages = Iterable[Mapping[str, object]]
 SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
 
 
+@contextmanager
+def gateway_files(settings: Settings) -> Iterator[Path]:
+    """Use the folder with tokens and tickets. Gateways on one Postgres server share it."""
+    release = share_files(settings, gateway=True)
+    try:
+        yield settings.store_folder
+    finally:
+        release()
+
+
 class Closable(Protocol):
     """Something that is closed with the memory."""
 
@@ -89,10 +100,13 @@ class Memory:
     Every method may be called from several threads. After `close`, every method raises `MemoryClosed`.
     """
 
-    def __init__(self, settings: Settings, engine: Engine) -> None:
+    def __init__(
+        self, settings: Settings, engine: Engine, *, release_files: Callable[[], None] = lambda: None
+    ) -> None:
         #: The settings that this memory was opened with.
         self.settings = settings
         self._engine = engine
+        self._release_files = release_files
         self._entries: Entries | None = None
         self._notes: Notes | None = None
         self._extensions: dict[Callable[[Memory], Any], Any] = {}
@@ -133,7 +147,12 @@ class Memory:
             places = {"workspace": workspace, "home": home, "agent": agent}
             named = {key: value for key, value in places.items() if value is not None}
             settings = load(config=Path(config) if config else None, arguments={**named, **(overrides or {})})
-        return cls(settings, build_engine(settings, embedder))
+        release_files = share_files(settings)
+        try:
+            return cls(settings, build_engine(settings, embedder), release_files=release_files)
+        except BaseException:
+            release_files()
+            raise
 
     def close(self) -> None:
         """Close files and stop threads. Closing a closed memory does nothing."""
@@ -145,6 +164,7 @@ class Memory:
             if part is not None:
                 part.close()
         self._engine.close()
+        self._release_files()
 
     def __enter__(self) -> Self:
         return self

@@ -38,6 +38,7 @@ class RecordingFolder:
         self.locked_elsewhere = set[str]()
         self.erased: list[str] = []
         self.depth = 0
+        self.announcements = 0
 
     def refresh(self) -> None:
         self.refreshed += 1
@@ -65,6 +66,9 @@ class RecordingFolder:
 
     def erase_history(self, path: str) -> None:
         self.erased.append(path)
+
+    def follow(self, on_change: Callable[[], None]) -> Callable[[], None]:
+        return on_change
 
 
 def files_of(root: Path) -> dict[str, bytes]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 from memoriter import logs
 from memoriter.build import transcripts_of
 from memoriter.errors import MemoriterError
+from memoriter.files import shared
 from memoriter.index.schedule import Delays, Growth, Refresher, Schedule
 from memoriter.memory import Memory
 from memoriter.notes.watch import Watcher
@@ -87,6 +88,7 @@ class MemoryService:
         self._growth = Growth(settings.sessions.delta_bytes)
         self._refresher = Refresher(Schedule(_delays(settings)), self._sync)
         self._watcher: Watcher | None = None
+        self._unfollow: Callable[[], None] = lambda: None
         self._started = False
         self._stopped = False
         # A host may stop the service in one thread while another still starts it.
@@ -105,6 +107,9 @@ class MemoryService:
             if not self._stopped:
                 self._refresher.start()
                 self._started = True
+                self._unfollow = shared.follow(
+                    self.memory.settings.workspace, lambda: self._on_change(frozenset())
+                )
                 if self.memory.settings.watch.enabled:
                     self._watcher = self._build_watcher()
                     self._watcher.start()
@@ -114,6 +119,7 @@ class MemoryService:
         """Stop watching and wait for a running sync. The memory stays open."""
         with self._state_lock:
             self._stopped = True
+        self._unfollow()
         if self._watcher:
             self._watcher.stop()
         self._refresher.stop()

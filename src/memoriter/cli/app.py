@@ -63,12 +63,24 @@ def _set_options(
     config: Annotated[
         Path | None, typer.Option(help="Settings file (default: <home>/config.yaml).", show_default=False)
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(
+            help="URL of the Postgres server that holds the memory (default: files in the home).",
+            show_default=False,
+        ),
+    ] = None,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     context.obj = replace(
-        context.obj or GlobalOptions(), workspace=workspace, home=home, agent=agent, config=config
+        context.obj or GlobalOptions(),
+        workspace=workspace,
+        home=home,
+        agent=agent,
+        config=config,
+        store=store,
     )
 
 

@@ -35,6 +35,7 @@ class GlobalOptions:
     home: Path | None = None
     agent: str | None = None
     config: Path | None = None
+    store: str | None = None
     #: Variables, folder and open memories of a command that runs in the resident process.
     environ: Mapping[str, str] | None = None
     cwd: Path | None = None
@@ -42,7 +43,8 @@ class GlobalOptions:
 
     def arguments(self, **overrides: object) -> dict[str, object]:
         """Return the options that were given, together with overrides of single settings."""
-        options = {"workspace": self.workspace, "home": self.home, "agent": self.agent, **overrides}
+        places = {"workspace": self.workspace, "home": self.home, "agent": self.agent}
+        options = {**places, "store.url": self.store, **overrides}
         return {key: value for key, value in options.items() if value is not None}
 
     def settings(self, **overrides: object) -> Settings:

@@ -5,7 +5,6 @@ Imports of the package stay inside the functions, so that ``--help`` loads only 
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import asdict
@@ -361,7 +360,7 @@ def _parse_day(text: str | None, option: str = "--since") -> float | None:
 
 
 def _workspace(memory: Memory, here: bool) -> str | None:
-    return os.path.realpath(memory.settings.workspace) if here else None
+    return memory.settings.workspace_name if here else None
 
 
 def _split(text: str) -> tuple[str, ...]:

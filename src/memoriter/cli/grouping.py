@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 #: Options of the program itself. They also work after the command, unless the command has one of the same name.
-GLOBAL_OPTIONS = ("--workspace", "--home", "--agent", "--config")
+GLOBAL_OPTIONS = ("--workspace", "--home", "--agent", "--config", "--store")
 
 #: Every command with one line about it, by group.
 GROUPS: dict[str, dict[str, str]] = {

@@ -116,12 +116,14 @@ def _print_details(details: dict[str, object], as_json: bool) -> None:
 
 def open_(context: typer.Context, as_json: Json = False) -> None:
     """Print a new single-use link to the web page. The gateway must be running."""
+    from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tickets
     from memoriter.server.http.serve import find_running
 
-    home = context.obj.settings().home
-    address = find_running(home)
-    link = f"{address}/open?ticket={Tickets(home).issue()}"
+    settings = context.obj.settings()
+    address = find_running(settings.home)
+    with gateway_files(settings) as folder:
+        link = f"{address}/open?ticket={Tickets(folder).issue()}"
     sys.stdout.write((json.dumps({"address": address, "link": link}) if as_json else link) + "\n")
 
 
@@ -144,10 +146,12 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Create a token. It is shown once; only its digest is stored."""
+    from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tokens
 
     settings = context.obj.settings()
-    token, secret = Tokens(settings.home).create(access, agents=agents or (), name=name)
+    with gateway_files(settings) as folder:
+        token, secret = Tokens(folder).create(access, agents=agents or (), name=name)
     for unknown in set(token.agents) - {settings.agent, *settings.gateway.agents}:
         sys.stderr.write(
             f"memoriter: Warning: the settings have no agent {unknown!r} yet (`gateway.agents`).\n"
@@ -168,9 +172,11 @@ def create(
 def list_(context: typer.Context, as_json: Json = False) -> None:
     """List the tokens, without their secrets."""
     from memoriter.cli import render
+    from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tokens
 
-    tokens = Tokens(context.obj.settings().home).list()
+    with gateway_files(context.obj.settings()) as folder:
+        tokens = Tokens(folder).list()
     if as_json:
         render.to_json(
             [
@@ -199,9 +205,11 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Revoke a token. Takes effect on the next request."""
+    from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tokens
 
-    token = Tokens(context.obj.settings().home).revoke(token_id)
+    with gateway_files(context.obj.settings()) as folder:
+        token = Tokens(folder).revoke(token_id)
     sys.stdout.write((json.dumps({"revoked": token.id}) if as_json else f"Revoked {token.id}.") + "\n")
 
 

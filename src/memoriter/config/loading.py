@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from memoriter.config import layers
 from memoriter.config.layers import Layer, Value, printable, read
 from memoriter.config.settings import Settings, keys
+from memoriter.config.store import working_copy
 from memoriter.errors import ConfigError, UntrustedConfig
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ def load(
     except ConfigError as error:
         errors.append(error)
         owner = {}
+    if copy := _working_copy(owner | explicit):
+        return _check(owner | explicit | {"workspace": copy}, errors)
     base = _with_workspace(owner, explicit, cwd)
     workspace = base["workspace"].value
     local = layers.from_workspace(workspace, errors) if isinstance(workspace, Path) else {}
@@ -149,6 +152,19 @@ def find_workspace(folder: Path) -> Path | None:
         if os.name != "posix" or status.st_uid == os.getuid():
             return above
     return None
+
+
+def _working_copy(layer: Layer) -> Value | None:
+    """Return the workspace if a server holds the notes: a folder that caches them. None without a server."""
+    values = {key: layer[key].value for key in ("store.url", "store.tenant", "agent") if key in layer}
+    url, tenant, agent = (
+        values.get("store.url"),
+        values.get("store.tenant", "default"),
+        values.get("agent", "main"),
+    )
+    if not isinstance(url, str) or not url:
+        return None
+    return Value(working_copy(_home(layer).absolute(), url, str(tenant), str(agent)), "store.url")
 
 
 def _with_workspace(owner: Layer, explicit: Layer, cwd: Path) -> Layer:

@@ -39,6 +39,7 @@ from memoriter.config.search import (
     SearchSettings,
     check_collections,
 )
+from memoriter.config.store import StoreSettings, store_folder
 from memoriter.errors import ConfigError
 
 #: The entry point group in which installed packages offer a memory for the slot.
@@ -130,6 +131,7 @@ class Settings(Section):
         description="Named folders of notes that are indexed and searched together with the workspace, such as "
         "`{journal: ~/journal, docs: {path: ~/work/docs, pattern: '**/*.md'}}`.",
     )
+    store: StoreSettings = Field(default_factory=StoreSettings)
     files: FileSettings = Field(default_factory=FileSettings)
     chunking: ChunkingSettings = Field(default_factory=ChunkingSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
@@ -172,7 +174,17 @@ class Settings(Section):
     @property
     def agent_folder(self) -> Path:
         """The folder of this agent's entries, transcripts and indexes."""
-        return self.home / "agents" / self.agent
+        return self.store_folder / "agents" / self.agent
+
+    @property
+    def store_folder(self) -> Path:
+        """The folder of the memory: the home, or the working copies of what a Postgres server holds."""
+        return store_folder(self.home, self.store.name)
+
+    @property
+    def workspace_name(self) -> str:
+        """The name by which entries and indexes know the workspace: its path, or the same on every gateway."""
+        return os.path.realpath(self.workspace) if self.store.url is None else "store"
 
     @property
     def index_folder(self) -> Path:

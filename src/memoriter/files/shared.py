@@ -1,7 +1,7 @@
 """Folders that several machines share. The files of such a folder are a working copy of what a store keeps.
 
-Whoever changes files does so inside `changing`, and whoever reads them calls `refresh` before. A folder on one disk is
-not shared: both then do nothing. The table of shared folders belongs to the process, like the files themselves, so
+Code that changes files does so inside `changing`, and code that reads them calls `refresh` before. A folder on one disk
+is not shared: both then do nothing. The table of shared folders belongs to the process, like the files themselves, so
 that no writer can bypass it by a path of its own.
 
 Hooks must start quickly, so this module imports nothing else of the package.
@@ -37,6 +37,13 @@ class SharedFolder(Protocol):
 
     def erase_history(self, path: str) -> None:
         """Delete the earlier versions of a file from the store."""
+
+    def follow(self, on_change: Callable[[], None]) -> Callable[[], None]:
+        """Fetch changes of others as they happen, in the background. Return a function that ends this."""
+
+    @property
+    def announcements(self) -> int:
+        """How often others have announced a change since `follow`, of files or of anything else."""
 
 
 _folders: dict[str, SharedFolder] = {}
@@ -99,6 +106,18 @@ def erase_history(path: Path) -> None:
     folder, real = _find(path) if _folders else (None, "")
     if folder is not None:
         folder.erase_history(real)
+
+
+def follow(path: Path, on_change: Callable[[], None]) -> Callable[[], None]:
+    """Fetch changes of others as they happen, and call a function after each. Return a function that ends this."""
+    folder, _ = _find(path) if _folders else (None, "")
+    return folder.follow(on_change) if folder is not None else lambda: None
+
+
+def announcements(path: Path) -> int:
+    """Return a number that grows when others announce a change. It stays 0 if the folder is not shared."""
+    folder, _ = _find(path) if _folders else (None, "")
+    return folder.announcements if folder is not None else 0
 
 
 def _find(path: Path) -> tuple[SharedFolder | None, str]:

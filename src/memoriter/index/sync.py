@@ -136,7 +136,7 @@ class Indexer:
         #: The stats of all files at the last sync that left none out.
         self._snapshot: Snapshot | None = None
         #: Identifies the workspace of the rows.
-        self._root = str(workspace.root.resolve())
+        self._root = workspace.name
         self._clock = clock
 
     def sync(

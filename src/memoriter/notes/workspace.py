@@ -44,8 +44,11 @@ class Workspace:
         names: Mapping[Path, str] = MappingProxyType({}),
         folder: str = "memory",
         max_bytes: int = MAX_BYTES,
+        name: str | None = None,
     ) -> None:
         self.root = Path(root)
+        #: The name by which an index knows the workspace: its path, unless several machines have copies of it.
+        self.name = name or str(self.root.resolve())
         self.extra_paths = tuple(Path(extra) for extra in extra_paths)
         self.patterns = tuple(patterns)
         #: Patterns of single extra paths, instead of ``patterns``.

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from memoriter import logs
-from memoriter.errors import LockTimeout, MemoriterError, NotFound, StoreBroken
+from memoriter.errors import LockTimeout, MemoriterError, NotFound, StoreBroken, StoreError
 from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock
 from memoriter.tools.tool import ACCESS, Access
@@ -178,7 +178,11 @@ class Tokens:
 
     def current(self) -> tuple[Token, ...]:
         """Return the tokens in the file as it is now. A file that cannot be read contains none."""
-        shared.refresh(self.file)
+        try:
+            shared.refresh(self.file)
+        except StoreError as error:
+            # While the server is away, a token can be neither created nor revoked, so the known ones stay valid.
+            log.warning("the tokens may be outdated: %s", error)
         try:
             stat = self.file.stat()
         except FileNotFoundError:

@@ -24,6 +24,7 @@ from starlette.datastructures import Headers
 from memoriter import logs
 from memoriter.async_memory import in_thread
 from memoriter.errors import MemoriterError
+from memoriter.files import shared
 from memoriter.server.http.responses import Receive, Refused, Scope, Send, encode_json
 
 if TYPE_CHECKING:
@@ -266,6 +267,7 @@ def _version(agent: Agent) -> Version | None:
 
 
 def _file_state(database: Path) -> Iterator[int]:
+    yield shared.announcements(database)
     for file in (database, database.with_name(f"{database.name}-wal")):
         try:
             stat = file.stat()

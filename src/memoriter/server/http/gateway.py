@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
+from memoriter.memory import gateway_files
 from memoriter.server.http import access_log, app
 from memoriter.server.http.agents import Agents, SettingsLoader
 from memoriter.server.http.auth import AllowedHosts, BrowserSessions, Caller, Tokens
@@ -40,8 +41,10 @@ class Gateway:
         self.on_ready: Callable[[], None] = lambda: None
         self.hub = Hub(options.limits.event_clients)
         self.metrics = Metrics()
-        self.tokens = Tokens(settings.home)
-        self.browsers = BrowserSessions(settings.home, port)
+        self._closing = ExitStack()
+        folder = self._closing.enter_context(gateway_files(settings))
+        self.tokens = Tokens(folder)
+        self.browsers = BrowserSessions(folder, port)
         self.agents = Agents(load, self._on_sync, lambda agent: progress_to(self.hub, agent))
         self.operations = wrap_operations(self.hub, content=options.trace_content)
         self.workers = WorkerLimit(options.limits.concurrency)
@@ -124,6 +127,7 @@ class Gateway:
             watching.cancel()
             await self.mcp.close()
             await asyncio.to_thread(self.agents.close)
+            self._closing.close()
 
     def _on_sync(self, agent: str, synced: Synced) -> None:
         outcome = "failed" if synced.error else "ok"

@@ -196,4 +196,42 @@ _INDEX = PostgresMigration(
     ),
 )
 
-MIGRATIONS = (_ENTRIES, _INDEX)
+_FILES = PostgresMigration(
+    "files",
+    (
+        *table(
+            "file_clock",
+            "name text not null, version bigint not null, stamp text not null",
+            key="name",
+            is_large=False,
+        ),
+        *table(
+            "files",
+            """path text not null, version bigint not null, size bigint not null, digest text not null,
+            changed_ns bigint not null, is_deleted boolean not null""",
+            key="path",
+            indexes=("files_version on files(version)",),
+        ),
+        *table(
+            "file_parts",
+            "path text not null, start bigint not null, version bigint not null, content bytea not null",
+            key="path, start",
+        ),
+        *table(
+            "file_versions",
+            """path text not null, version bigint not null, digest text not null, changed_ns bigint not null,
+            content bytea not null""",
+            key="path, version",
+        ),
+        # Other gateways learn from the same channel that entries have changed.
+        """create function announce_change() returns trigger language plpgsql as $$ begin
+            perform pg_notify('memoriter', json_build_array(current_setting('memoriter.tenant'),
+                current_setting('memoriter.agent'), tg_argv[0])::text);
+            return null;
+        end $$""",
+        """create trigger announce after insert on events for each statement
+        execute function announce_change('entries')""",
+    ),
+)
+
+MIGRATIONS = (_ENTRIES, _INDEX, _FILES)

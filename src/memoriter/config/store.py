@@ -1,0 +1,66 @@
+"""Where a memory is kept: in files of the home, or on a Postgres server. Only the owner's file may set this."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from pydantic import Field, SecretStr, field_validator
+
+from memoriter.config.fields import Section, Whole
+
+
+class StoreSettings(Section):
+    """Where the memory is kept."""
+
+    url: SecretStr | None = Field(
+        default=None,
+        description="URL of a Postgres server that holds the whole memory, such as "
+        "`postgresql://memoriter:password@db.example.com/memory`. Several gateways can share it. Without it, the "
+        "memory is in files of the home. With it, the notes are on the server too, and `workspace` is only a cache: "
+        "`memoriter pull` and `memoriter push` exchange notes with a folder of yours.",
+    )
+    tenant: str = Field(
+        default="default",
+        max_length=64,
+        description="Name above the agents on the server. Agents of different tenants never see each other.",
+    )
+    connections: Whole = Field(
+        default=16, ge=2, le=1000, description="Connections to the server that one process opens at most."
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_postgres(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
+            raise ValueError("must be a URL such as postgresql://user:password@host/database")
+        return url
+
+    @field_validator("tenant")
+    @classmethod
+    def _is_a_name(cls, tenant: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", tenant, re.ASCII):
+            raise ValueError("must be letters, digits, '-', '_' and '.', not starting with '.'")
+        return tenant
+
+    @property
+    def name(self) -> str | None:
+        """A name for the folder of working copies, without the password; None if there is no server."""
+        return None if self.url is None else store_name(self.url.get_secret_value(), self.tenant)
+
+
+def store_name(url: str, tenant: str) -> str:
+    """Return a name that is the same for one server, database and tenant."""
+    without_password = re.sub(r"(?<=://)([^:/?#@]*)(:[^@]*)?@", r"\1@", url)
+    return hashlib.sha256(f"{without_password} {tenant}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def store_folder(home: Path, name: str | None) -> Path:
+    """Return the folder of a memory in files, or of the working copies of one on a server."""
+    return home if name is None else home / "stores" / name
+
+
+def working_copy(home: Path, url: str, tenant: str, agent: str) -> Path:
+    """Return the folder of an agent's notes, as a copy of what a server holds."""
+    return store_folder(home, store_name(url, tenant)) / "agents" / agent / "workspace"

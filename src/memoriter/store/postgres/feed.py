@@ -1,0 +1,110 @@
+"""Changes on a server, as they happen: one connection of each process listens to notifications.
+
+A notification only says that something changed. It may be missed while the connection is lost, so subscribers are also
+called at intervals, and after each new connection.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from memoriter import logs
+from memoriter.errors import MemoriterError
+from memoriter.store.postgres.connection import translate_errors
+from memoriter.store.postgres.files import CHANNEL, parse_announcement
+
+if TYPE_CHECKING:
+    from memoriter.store.postgres.server import PostgresServer
+
+log = logs.get("store")
+
+#: How often subscribers look for changes without a notification.
+POLL_S = 5.0
+#: Pause before another attempt to connect.
+RETRY_S = 1.0
+
+OnChange = Callable[[], None]
+
+
+class ChangeFeed:
+    """The changes on one server. The thread runs while there are subscribers."""
+
+    def __init__(self, server: PostgresServer, *, poll_s: float = POLL_S) -> None:
+        self._server = server
+        self._poll_s = poll_s
+        self._mutex = threading.Lock()
+        self._subscribers: dict[object, tuple[str, str, OnChange]] = {}
+        self._stop: threading.Event | None = None
+
+    def subscribe(self, tenant: str, agent: str, on_change: OnChange) -> Callable[[], None]:
+        """Call a function after every change of an agent, from another thread. Return a function that ends this."""
+        key = object()
+        with self._mutex:
+            self._subscribers[key] = tenant, agent, on_change
+            if self._stop is None:
+                self._stop = threading.Event()
+                threading.Thread(
+                    target=self._run, args=(self._stop,), name="memoriter-feed", daemon=True
+                ).start()
+
+        def end() -> None:
+            with self._mutex:
+                self._subscribers.pop(key, None)
+                if not self._subscribers and self._stop is not None:
+                    self._stop.set()
+                    self._stop = None
+
+        return end
+
+    def _run(self, stop: threading.Event) -> None:
+        while not stop.is_set():
+            try:
+                with (
+                    contextlib.closing(self._server.connect()) as connection,
+                    translate_errors(self._server.name),
+                ):
+                    connection.execute(f"listen {CHANNEL}")
+                    self._call()
+                    self._listen(connection, stop)
+            except MemoriterError as error:
+                log.info("no notifications at the moment, so changes are looked for at intervals: %s", error)
+                self._call()
+                stop.wait(RETRY_S)
+
+    def _listen(self, connection: psycopg.Connection[Any], stop: threading.Event) -> None:
+        while not stop.is_set():
+            received = list(connection.notifies(timeout=self._poll_s, stop_after=1))
+            if not received:
+                self._call()
+            for notification in received:
+                with contextlib.suppress(ValueError):
+                    tenant, agent, _ = parse_announcement(notification.payload)
+                    self._call(tenant, agent)
+
+    def _call(self, tenant: str | None = None, agent: str | None = None) -> None:
+        with self._mutex:
+            wanted = list(self._subscribers.values())
+        for its_tenant, its_agent, on_change in wanted:
+            if tenant is None or (tenant, agent) == (its_tenant, its_agent):
+                try:
+                    on_change()
+                except MemoriterError as error:
+                    log.info("changes of agent %s cannot be fetched: %s", its_agent, error)
+                except Exception:
+                    log.exception("a subscriber to changes failed")
+
+
+_feeds: weakref.WeakKeyDictionary[PostgresServer, ChangeFeed] = weakref.WeakKeyDictionary()
+_opening = threading.Lock()
+
+
+def feed_of(server: PostgresServer) -> ChangeFeed:
+    """Return the feed of this process for a server."""
+    with _opening:
+        return _feeds.setdefault(server, ChangeFeed(server))
