@@ -45,7 +45,8 @@ WORDS = (
 #: Returns whether anything is drawn on the canvas.
 DRAWN = """() => {
   const canvas = document.querySelector("canvas");
-  return canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0);
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((value, at) => value !== data[at % 4]);
 }"""
 #: Zooms in ten steps and draws each.
 ZOOMED = """async () => {

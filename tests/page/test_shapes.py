@@ -85,7 +85,7 @@ def test_print_shows_content_without_controls(gateway: Served, visit: Visit) -> 
 def test_touch_scrolls_past_the_map_until_it_is_zoomed(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/map", **PHONE).page
     expect(page.locator(".map-list .row").first).to_be_visible()
-    canvas = page.locator("canvas")
+    canvas = page.locator("canvas.map")
     expect(canvas).to_have_css("touch-action", "pan-y")
     page.get_by_role("button", name="Zoom in").tap()
     expect(canvas).to_have_css("touch-action", "none")
@@ -133,4 +133,4 @@ def test_every_view_of_an_empty_memory_explains_the_next_step(empty_gateway: Ser
     for view, words in EXPLANATIONS.items():
         page.locator(f"nav [data-view={view}]").click()
         expect(page.locator("main .nothing")).to_contain_text(words)
-    expect(page.locator("canvas")).to_be_hidden()
+    expect(page.locator("canvas.map")).to_be_hidden()

@@ -121,7 +121,7 @@ def test_the_map_is_filtered_by_type_selection_and_time(gateway: Served, visit: 
     page.get_by_role("button", name="Clear").click()
     expect(lines).to_have_count(everything)
     page.get_by_role("button", name="Select").click()
-    box = page.locator("canvas").bounding_box()
+    box = page.locator("canvas.map").bounding_box()
     assert box
     page.mouse.move(box["x"] + 2, box["y"] + 2)
     page.mouse.down()

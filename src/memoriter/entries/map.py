@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from memoriter.entries.regions import name_regions
 from memoriter.index.follow import Follower
 from memoriter.records import EntryMap, Point
 from memoriter.sentences import sentence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
 
 #: Maximum number of points.
-MAX_POINTS = 10_000
+MAX_POINTS = 50_000
 #: Number of points used to fit the axes, if there are more points and dimensions than this.
 MAX_FITTED = 512
 NAME = "map.json"
@@ -78,8 +79,8 @@ class MapBuilder:
         missing = len(sample) - len(drawn)
         degraded = sentence("map.missing", n=missing) if missing else None
         entries = self.store.load(drawn[:limit])
-        points = (Point(entries[id_], *places[id_]) for id_ in drawn[:limit] if id_ in entries)
-        return EntryMap(tuple(points), total, seq, degraded=degraded)
+        points = tuple(Point(entries[id_], *places[id_]) for id_ in drawn[:limit] if id_ in entries)
+        return EntryMap(points, total, seq, degraded=degraded, regions=name_regions(points))
 
     def delete(self) -> None:
         """Delete the stored positions."""

@@ -54,6 +54,7 @@ from memoriter.records.entries import (
     RecallHead,
     RecallPage,
     Receipt,
+    Region,
     Remembered,
     referenced_id,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "RecallHead",
     "RecallPage",
     "Receipt",
+    "Region",
     "Remembered",
     "Saved",
     "Source",

@@ -225,6 +225,16 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Region:
+    """A region of the map, named by the words of its entries."""
+
+    name: str
+    x: float
+    y: float
+    entries: int
+
+
+@dataclass(frozen=True, slots=True)
 class EntryMap:
     """Entries as points. Entries with similar meaning are near each other."""
 
@@ -235,6 +245,7 @@ class EntryMap:
     generation: int
     method: str = "pca"
     degraded: str | None = None
+    regions: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from memoriter.records import EntryType, Point
 from memoriter.tools.entries import Time
 from memoriter.tools.tool import Arguments, Call, Count, Degraded, Shape, Tool
 
-MAX_POINTS = 10_000
+MAX_POINTS = 50_000
 #: Characters of the text of a point.
 LABEL_CHARS = 120
 
@@ -34,6 +34,7 @@ class PointJson(Shape):
     importance: float
     text: str = Field(max_length=LABEL_CHARS)
     created_at: float
+    access_count: Count = Field(default=0, description="How often it was used.")
 
     @classmethod
     def of(cls, point: Point) -> PointJson:
@@ -47,13 +48,24 @@ class PointJson(Shape):
             importance=entry.importance,
             text=_label(entry.text),
             created_at=entry.created_at,
+            access_count=entry.access_count,
         )
+
+
+class RegionJson(Shape):
+    """A region of the map."""
+
+    name: str = Field(description="Words that its entries have in common.")
+    x: Coordinate
+    y: Coordinate
+    entries: Count
 
 
 class MapResult(Shape):
     """Entries as points."""
 
     points: list[PointJson] = Field(default=[])
+    regions: list[RegionJson] = Field(default=[])
     total: Count = 0
     method: str = "pca"
     generation: Count = 0
@@ -98,6 +110,7 @@ def _map(call: Call[MapArguments]) -> MapResult:
     drawn = call.memory.entries.map(call.arguments.limit)
     return MapResult(
         points=[PointJson.of(point) for point in drawn.points],
+        regions=[RegionJson.model_validate(region) for region in drawn.regions],
         total=drawn.total,
         method=drawn.method,
         generation=drawn.generation,
@@ -125,8 +138,9 @@ def _timeline(call: Call[TimelineArguments]) -> TimelineResult:
 OPERATIONS = (
     Tool(
         "map.get",
-        "Return the active entries as points in two dimensions. Entries of similar meaning are close to each other. "
-        "If there are more entries than the limit, the points are an even sample.",
+        "Return the active entries as points in two dimensions. Entries of similar meaning are close to each other, "
+        "and regions with many entries have a name from their words. If there are more entries than the limit, the "
+        "points are an even sample.",
         MapArguments,
         MapResult,
         _map,

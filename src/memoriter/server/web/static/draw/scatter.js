@@ -1,103 +1,102 @@
-// Up to ten thousand points on a canvas, with zoom, panning, selection and the point under the pointer. The view decides
-// what the points mean and which of them are shown.
+// Up to fifty thousand points on a canvas, with zoom, panning, selection and the point under the pointer. The view decides
+// what the points mean, which of them are shown, and their colours. A second canvas above the points shows what follows the
+// pointer, so that moving it does not draw the points again.
 
-import { colour, shape } from "./types.js";
+import { nearest } from "./nearest.js";
+import { picture } from "./stamps.js";
 
 const MARGIN = 24;
 const HIT_RADIUS_PX = 12; // pixels between the pointer and a point that it still hits
 const MAX_ZOOM = 60;
 const MIN_DRAG_PX = 4; // a press that moves fewer pixels is a click
 
-export function scatter(canvas, { onBrush, onPick, onHover }) {
-  const context = canvas.getContext("2d");
+export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLook }) {
+  const above = layer.getContext("2d");
   let points = [];
   let chosen = () => true;
   let bounds = { left: 0, top: 0, width: 1, height: 1 };
+  let find = nearest([], bounds);
   let look = { scale: 1, x: 0, y: 0 }; // zoom and offset, in pixels
   let brushing = false;
   let drag = null;
   let brush = null;
   let hovered = null;
   let frame = 0;
-  let sprites = new Map();
+  let isStale = true; // the points have to be drawn again, not only the layer
+  let image = null;
+  let colourOf = null;
+  let box = { width: 1, height: 1 };
+  let unit = 1; // pixels per unit of the data
   const touches = new Map();
 
-  const size = () => ({ width: canvas.clientWidth || 1, height: canvas.clientHeight || 1 });
-
-  // Convert data to pixels: fit it into the canvas, then apply zoom and offset.
-  function placed(point) {
-    const { width, height } = size();
-    const unit = Math.min((width - 2 * MARGIN) / bounds.width, (height - 2 * MARGIN) / bounds.height);
-    const x = (point.x - bounds.left - bounds.width / 2) * unit + width / 2;
-    const y = (point.y - bounds.top - bounds.height / 2) * unit + height / 2;
-    return [
-      (x - width / 2) * look.scale + width / 2 + look.x,
-      (y - height / 2) * look.scale + height / 2 + look.y,
-    ];
+  function measure() {
+    box = { width: canvas.clientWidth || 1, height: canvas.clientHeight || 1 };
+    unit = Math.min((box.width - 2 * MARGIN) / bounds.width, (box.height - 2 * MARGIN) / bounds.height);
   }
 
-  function sprite(type, ratio) {
-    if (sprites.has(type)) return sprites.get(type);
-    const side = Math.ceil(14 * ratio * 2);
-    const made = document.createElement("canvas");
-    made.width = made.height = side;
-    const pen = made.getContext("2d");
-    pen.setTransform(side / 14, 0, 0, side / 14, side / 2, side / 2);
-    pen.fillStyle = colour(type);
-    pen.fill(new Path2D(shape(type)), "evenodd");
-    sprites.set(type, made);
-    return made;
-  }
+  // Convert data to pixels: fit it into the canvas, then apply zoom and offset. And back.
+  const middleX = () => bounds.left + bounds.width / 2;
+  const middleY = () => bounds.top + bounds.height / 2;
+  const toX = (x) => (x - middleX()) * unit * look.scale + box.width / 2 + look.x;
+  const toY = (y) => (y - middleY()) * unit * look.scale + box.height / 2 + look.y;
+  const fromX = (x) => (x - look.x - box.width / 2) / (unit * look.scale) + middleX();
+  const fromY = (y) => (y - look.y - box.height / 2) / (unit * look.scale) + middleY();
 
   function draw() {
     frame = 0;
-    const { width, height } = size();
-    const ratio = Math.min(3, devicePixelRatio || 1);
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-      sprites = new Map();
+    const ratio = Math.min(2, devicePixelRatio || 1);
+    const [width, height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
+    if (!image || canvas.width !== width || canvas.height !== height) {
+      for (const one of [canvas, layer]) Object.assign(one, { width, height });
+      image = picture(canvas, ratio, getComputedStyle(canvas).backgroundColor);
+      colourOf = painter();
+      isStale = true;
     }
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
-    const crowd = points.length > 3000 ? 0.72 : points.length > 400 ? 1 : 1.35; // smaller symbols when there are many
-    const zoomed = Math.min(1.8, Math.sqrt(look.scale));
-    for (const bright of [false, true]) {
-      context.globalAlpha = bright ? 0.85 : 0.13;
-      for (const point of points) {
-        if (chosen(point) !== bright) continue;
-        const [x, y] = placed(point);
-        if (x < -9 || y < -9 || x > width + 9 || y > height + 9) continue;
-        const side = (5 + 1.6 * (point.importance ?? 3)) * crowd * zoomed;
-        context.drawImage(sprite(point.type, ratio), x - side / 2, y - side / 2, side, side);
-      }
-    }
-    context.globalAlpha = 1;
-    if (hovered) ring(placed(hovered));
+    if (isStale) drawPoints();
+    isStale = false;
+    above.setTransform(ratio, 0, 0, ratio, 0, 0);
+    above.clearRect(0, 0, box.width, box.height);
+    if (hovered) ring(toX(hovered.x), toY(hovered.y));
     if (brush) frameBrush();
   }
 
-  function ring([x, y]) {
-    context.strokeStyle = ink();
-    context.lineWidth = 1.5;
-    context.beginPath();
-    context.arc(x, y, 9, 0, 2 * Math.PI);
-    context.stroke();
+  function drawPoints() {
+    // Smaller symbols when there are many.
+    const crowd = points.length > 20_000 ? 0.45 : points.length > 3000 ? 0.72 : points.length > 400 ? 1 : 1.35;
+    const zoomed = crowd * Math.min(1.8, Math.sqrt(look.scale));
+    image.clear();
+    for (const isBright of [false, true])
+      for (const point of points) {
+        if (chosen(point) !== isBright) continue;
+        const side = (5 + 1.6 * (point.importance ?? 3)) * zoomed;
+        image.put(point.type, colourOf(point), toX(point.x), toY(point.y), side, isBright ? 0.85 : 0.13);
+      }
+    image.show();
+    onLook(toX, toY);
+  }
+
+  function ring(x, y) {
+    above.strokeStyle = ink();
+    above.lineWidth = 1.5;
+    above.beginPath();
+    above.arc(x, y, 9, 0, 2 * Math.PI);
+    above.stroke();
   }
 
   function frameBrush() {
-    context.strokeStyle = ink();
-    context.setLineDash([4, 3]);
-    context.lineWidth = 1;
-    context.strokeRect(brush.x0, brush.y0, brush.x1 - brush.x0, brush.y1 - brush.y0);
-    context.setLineDash([]);
+    above.strokeStyle = ink();
+    above.setLineDash([4, 3]);
+    above.lineWidth = 1;
+    above.strokeRect(brush.x0, brush.y0, brush.x1 - brush.x0, brush.y1 - brush.y0);
+    above.setLineDash([]);
   }
 
   const ink = () => getComputedStyle(canvas).color;
-  const soon = () => (frame ||= requestAnimationFrame(draw));
+  const soonAbove = () => (frame ||= requestAnimationFrame(draw));
+  const soon = () => ((isStale = true), soonAbove());
 
-  function zoom(factor, x = size().width / 2, y = size().height / 2) {
-    const { width, height } = size();
+  function zoom(factor, x = box.width / 2, y = box.height / 2) {
+    const { width, height } = box;
     const scale = Math.max(0.6, Math.min(MAX_ZOOM, look.scale * factor));
     const by = scale / look.scale;
     look = {
@@ -112,21 +111,11 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
   // Touch scrolls the page until the map is zoomed or in selection mode. Then dragging moves the map.
   const held = () => canvas.classList.toggle("held", brushing || look.scale > 1.01);
 
-  function near(x, y) {
-    let best = null;
-    let least = HIT_RADIUS_PX * HIT_RADIUS_PX;
-    for (const point of points) {
-      if (!chosen(point)) continue;
-      const [px, py] = placed(point);
-      const away = (px - x) ** 2 + (py - y) ** 2;
-      if (away < least) [best, least] = [point, away];
-    }
-    return best;
-  }
+  const near = (x, y) => find(fromX(x), fromY(y), HIT_RADIUS_PX / (unit * look.scale), chosen);
 
   const at = (event) => {
-    const box = canvas.getBoundingClientRect();
-    return [event.clientX - box.left, event.clientY - box.top];
+    const { left, top } = canvas.getBoundingClientRect();
+    return [event.clientX - left, event.clientY - top];
   };
 
   function down(event) {
@@ -141,24 +130,21 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
     if (touches.size === 2 && touches.has(event.pointerId)) return pinch(event.pointerId, x, y);
     if (!drag) {
       const found = near(x, y);
-      if (found !== hovered) (onHover((hovered = found), x, y), soon());
+      if (found !== hovered) (onHover((hovered = found), x, y), soonAbove());
       return null;
     }
     if (Math.hypot(x - drag.x, y - drag.y) > MIN_DRAG_PX) drag.moved = true;
     if (!drag.moved) return null;
-    if (drag.brush)
-      brush = {
-        x0: Math.min(x, drag.x),
-        y0: Math.min(y, drag.y),
-        x1: Math.max(x, drag.x),
-        y1: Math.max(y, drag.y),
-      };
-    else {
+    if (drag.brush) {
+      const [x0, y0, x1, y1] = [Math.min(x, drag.x), Math.min(y, drag.y), Math.max(x, drag.x), Math.max(y, drag.y)];
+      brush = { x0, y0, x1, y1 };
+      soonAbove();
+    } else {
       const [lastX, lastY] = touches.get(event.pointerId) ?? [x, y];
       look = { ...look, x: look.x + x - lastX, y: look.y + y - lastY };
       touches.set(event.pointerId, [x, y]);
+      soon();
     }
-    soon();
     return null;
   }
 
@@ -176,17 +162,11 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
       const found = near(drag.x, drag.y);
       if (found) onPick(found);
     } else if (drag?.brush && brush) {
-      const { x0, y0, x1, y1 } = brush;
-      onBrush(
-        points.filter((point) => {
-          const [x, y] = placed(point);
-          return x >= x0 && x <= x1 && y >= y0 && y <= y1;
-        }),
-      );
+      onBrush([fromX(brush.x0), fromY(brush.y0), fromX(brush.x1), fromY(brush.y1)]);
     }
     drag = null;
     brush = null;
-    soon();
+    soonAbove();
   }
 
   const wheel = (event) => {
@@ -194,7 +174,7 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
     zoom(Math.exp(-event.deltaY * (event.ctrlKey ? 0.01 : 0.0015)), ...at(event));
   };
   const repaint = () => {
-    sprites = new Map();
+    image = null;
     soon();
   };
   canvas.addEventListener("pointerdown", down);
@@ -204,22 +184,26 @@ export function scatter(canvas, { onBrush, onPick, onHover }) {
   canvas.addEventListener("pointerleave", () => {
     hovered = null;
     onHover(null);
-    soon();
+    soonAbove();
   });
   canvas.addEventListener("wheel", wheel, { passive: false });
   document.addEventListener("memoriter:theme", repaint);
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", repaint);
-  const watching = new ResizeObserver(soon);
+  const watching = new ResizeObserver(() => (measure(), soon()));
   watching.observe(canvas);
 
   return {
     show(found) {
       points = found;
       bounds = spread(found);
+      find = nearest(found, bounds);
+      hovered = null;
+      measure();
       soon();
     },
     choose: (test) => ((chosen = test), soon()),
+    repaint,
     brushes: (on) => ((brushing = on), held()),
     zoom,
     pan: (x, y) => ((look = { ...look, x: look.x + x, y: look.y + y }), soon()),

@@ -1,6 +1,6 @@
 // Each type of memory has its own colour and shape, so that readers do not depend on colour alone.
 
-import { svg } from "../dom.js";
+import { el, svg } from "../dom.js";
 
 const SHAPES = {
   user_preference: "M0-5A5 5 0 1 1 0 5 5 5 0 1 1 0-5z",
@@ -26,12 +26,11 @@ export function sign(type) {
   );
 }
 
-/** The colour of a type in the current theme. */
-export function colour(type) {
-  const probe = sign(type);
-  probe.classList.add("hidden");
+/** The colour that the current theme gives to an element with this attribute. */
+export function themeColour(name, value) {
+  const probe = el("i", { class: "hidden sign", [name]: value });
   document.body.append(probe);
-  const worked = getComputedStyle(probe).color;
+  const { color } = getComputedStyle(probe);
   probe.remove();
-  return worked;
+  return color;
 }

@@ -8,11 +8,12 @@ import { timeLegend, timeline } from "../draw/timeline.js";
 import { number, t, tn, translated } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
-import { dateField, fromDateField } from "../parts.js";
-import { go } from "../router.js";
-import { mapLegend, mapTip, mapTools, pointLine } from "./map_parts.js";
+import { TYPES, dateField, fromDateField } from "../parts.js";
+import { amend, go } from "../router.js";
+import { COLOURINGS, painter, rampLegend } from "./map_colours.js";
+import { mapLegend, mapTip, mapTools, placeNames, pointLine } from "./map_parts.js";
 
-const MOST_POINTS = 10_000;
+const MOST_POINTS = 50_000;
 const BUCKET_COUNT = 120;
 const ROWS_PER_PAGE = 100;
 const SLOW_MS = 1500; // the first map of many memories waits for vectors
@@ -20,10 +21,12 @@ const SLOW_MS = 1500; // the first map of many memories waits for vectors
 export function mapView(main) {
   const getMap = newest();
   const getTimes = newest();
-  let points = [];
-  let brushed = null; // selected ids, or null for all
+  let points = []; // most important first
+  let regions = [];
+  let box = null; // the selected part of the map, `[left, top, right, bottom]`, or null for all
   let range = null;
   let off = new Set();
+  let colouring = "type";
   let rows = ROWS_PER_PAGE;
   let mode = "move";
   let missing = ""; // why points are missing
@@ -32,13 +35,15 @@ export function mapView(main) {
   let stale = false; // something changed while the map was loading
 
   const times = el("div", { class: "time-place" });
-  const since = el("input", { type: "date", onchange: () => dated() });
-  const until = el("input", { type: "date", onchange: () => dated() });
+  const since = el("input", { type: "date", onchange: () => select() });
+  const until = el("input", { type: "date", onchange: () => select() });
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
   const canvas = el("canvas", { class: "map", role: "img", "aria-label": t("map.label") });
+  const layer = el("canvas", { class: "map-layer", "aria-hidden": "true" });
+  const names = el("div", { class: "map-names", "aria-hidden": "true" });
   const tip = mapTip(canvas);
   const tools = el("div", { class: "map-tools" });
-  const legend = el("div", { class: "map-legend", role: "group", "aria-label": t("entry.type") });
+  const legend = el("div", { class: "map-legend", role: "group", "aria-label": t("map.legend") });
   const list = el("div", { class: "lines" });
   const problem = el("div");
   const split = el(
@@ -49,8 +54,8 @@ export function mapView(main) {
       { class: "card map-card" },
       el("h2", { class: "hidden" }, t("map.title")),
       tools,
-      el("div", { class: "map-place" }, canvas, tip.node),
       legend,
+      el("div", { class: "map-place" }, canvas, names, layer, tip.node),
     ),
     el("section", { class: "map-list", "aria-label": t("map.list") }, summary, list),
   );
@@ -78,26 +83,44 @@ export function mapView(main) {
     split,
   );
   const drawing = scatter(canvas, {
-    onBrush: (found) => {
-      brushed = found.length ? new Set(found.map((point) => point.id)) : null;
-      rows = ROWS_PER_PAGE;
-      show();
-    },
+    layer,
+    painter: () => painter(colouring),
+    onBrush: (found) => select({ box: found }),
     onPick: (point) => go("memories", point.id),
     onHover: tip.show,
+    onLook: (toX, toY) => placeNames(names, regions, toX, toY),
   });
 
   const kept = (point) =>
     !off.has(point.type) &&
-    (!brushed || brushed.has(point.id)) &&
+    (!box || (point.x >= box[0] && point.x <= box[2] && point.y >= box[1] && point.y <= box[3])) &&
     (!range || (point.createdAt >= range[0] && point.createdAt < range[1]));
 
-  function dated() {
+  // What is selected is in the address, so that a reload, a link and Back show the same.
+  function select(change = {}) {
+    if ("box" in change) box = change.box;
     const low = fromDateField(since.value) ?? -Infinity;
     const high = fromDateField(until.value, { end: true }) ?? Infinity;
     range = since.value || until.value ? [low, high] : null;
     rows = ROWS_PER_PAGE;
+    amend("map", "", {
+      off: [...off].join(","),
+      box: box?.map((value) => value.toFixed(3)).join(","),
+      since: since.value,
+      until: until.value,
+      colour: colouring === "type" ? "" : colouring,
+    });
     show();
+  }
+
+  function restore(params) {
+    const corners = (params.get("box") ?? "").split(",").map(Number);
+    box = corners.length === 4 && corners.every(Number.isFinite) ? corners : null;
+    off = new Set((params.get("off") ?? "").split(",").filter((type) => TYPES.includes(type)));
+    [since.value, until.value] = ["since", "until"].map((name) => params.get(name) ?? "");
+    colouring = COLOURINGS.includes(params.get("colour")) ? params.get("colour") : "type";
+    drawing.repaint();
+    select();
   }
 
   async function load({ quiet = false } = {}) {
@@ -113,7 +136,8 @@ export function mapView(main) {
       const answer = await getMap("map.get", { limit: MOST_POINTS });
       drawn = true;
       stale ||= Boolean(answer.degraded) && answer.points.length > points.length; // each request computes more vectors
-      points = answer.points;
+      points = answer.points.sort((a, b) => b.importance - a.importance || b.createdAt - a.createdAt);
+      regions = answer.regions ?? [];
       missing = translated(answer.degraded ?? "");
       split.classList.remove("empty");
       if (missing && points.length) fill(problem, el("p", { class: "degraded" }, missing));
@@ -156,9 +180,7 @@ export function mapView(main) {
           onRange: (low, high) => {
             since.value = dateField(low);
             until.value = dateField(high - 1);
-            range = [low, high];
-            rows = ROWS_PER_PAGE;
-            show();
+            select();
           },
         }),
       );
@@ -171,16 +193,14 @@ export function mapView(main) {
     if (!drawn) return;
     drawing.choose(kept);
     const found = points.filter(kept);
-    const narrowed = brushed || range || off.size > 0;
+    const narrowed = box || range || off.size > 0;
     refill(
       summary,
       tn("map.found", found.length),
       narrowed &&
         el("button", { type: "button", class: "link", "data-value": "clear", onclick: clear }, t("do.clear")),
     );
-    const best = [...found]
-      .sort((a, b) => b.importance - a.importance || b.createdAt - a.createdAt)
-      .slice(0, rows);
+    const best = found.slice(0, rows);
     refill(
       list,
       best.length
@@ -202,31 +222,36 @@ export function mapView(main) {
           el("span", { class: "faint" }, ` ${number(rows)} / ${number(found.length)}`),
         ),
     );
-    refill(tools, mapTools(mode, switchMode, drawing));
-    refill(legend, mapLegend(points, off, switchType));
+    drawTools();
+    refill(legend, colouring === "type" ? mapLegend(points, off, switchType) : rampLegend(points, colouring));
   }
 
+  const drawTools = () => refill(tools, mapTools(mode, switchMode, drawing, colouring, switchColour));
+
   function clear() {
-    brushed = null;
-    range = null;
     off = new Set();
     since.value = "";
     until.value = "";
-    show();
+    select({ box: null });
     loadTimes();
+  }
+
+  function switchColour(key) {
+    colouring = key;
+    drawing.repaint();
+    select();
   }
 
   function switchMode(key) {
     mode = key;
     drawing.brushes(key === "brush");
     canvas.classList.toggle("brushing", key === "brush");
-    refill(tools, mapTools(mode, switchMode, drawing));
+    drawTools();
   }
 
   function switchType(type) {
     if (!off.delete(type)) off.add(type);
-    rows = ROWS_PER_PAGE;
-    show();
+    select();
   }
 
   const KEYS = {
@@ -239,7 +264,10 @@ export function mapView(main) {
   };
 
   return {
-    show: () => Promise.all([load(), loadTimes()]),
+    show(route) {
+      restore(route.params);
+      return Promise.all([load(), loadTimes()]);
+    },
     refresh(events) {
       if (["entries", "capture"].some((kind) => events.has(kind))) load({ quiet: true });
       if (["entries", "capture", "recall"].some((kind) => events.has(kind))) loadTimes();
@@ -249,7 +277,7 @@ export function mapView(main) {
       KEYS[event.key]();
       return true;
     },
-    escape: () => (brushed || range || off.size > 0 ? (clear(), true) : false),
+    escape: () => (box || range || off.size > 0 ? (clear(), true) : false),
     close() {
       stale = false;
       getMap.stop();

@@ -3,13 +3,14 @@
 import { el, fill } from "../dom.js";
 import { sign } from "../draw/types.js";
 import { number, t } from "../i18n.js";
-import { TYPES, segments, stars, when } from "../parts.js";
+import { TYPES, choice, segments, stars, when } from "../parts.js";
 import { address } from "../router.js";
+import { COLOURINGS } from "./map_colours.js";
 
 const ZOOM_STEP = 1.4; // zoom factor of one click
 
 /** Choose what dragging does, and zoom without a wheel. */
-export function mapTools(mode, switchMode, drawing) {
+export function mapTools(mode, switchMode, drawing, colouring, switchColour) {
   const modes = ["move", "brush"].map((key) => [key, t(`map.${key}`)]);
   const button = (text, name, act) =>
     el(
@@ -26,6 +27,12 @@ export function mapTools(mode, switchMode, drawing) {
     );
   return [
     segments(t("map.mode"), modes, mode, switchMode),
+    el(
+      "label",
+      { class: "inline" },
+      t("map.colour"),
+      choice(COLOURINGS.map((key) => [key, t(`map.colour.${key}`)]), colouring, switchColour, { "data-value": "colour" }),
+    ),
     el("span", { class: "grow" }),
     button("−", t("map.out"), () => drawing.zoom(1 / ZOOM_STEP)),
     button("+", t("map.in"), () => drawing.zoom(ZOOM_STEP)),
@@ -44,6 +51,25 @@ export function mapTip(canvas) {
     node.style.top = `${y + 14}px`;
   };
   return { node, show };
+}
+
+/** Put the names of regions where their memories are. A name that would cover another is left out. */
+export function placeNames(node, regions, toX, toY) {
+  const taken = [];
+  const { clientWidth, clientHeight } = node;
+  fill(
+    node,
+    regions.map(({ name, x, y }) => {
+      const [left, top] = [toX(x), toY(y)];
+      const width = 8 * name.length + 24;
+      const isFree = taken.every((other) => Math.abs(other.left - left) > width || Math.abs(other.top - top) > 24);
+      if (!isFree || left < 40 || top < 12 || left > clientWidth - 40 || top > clientHeight - 12) return null;
+      taken.push({ left, top });
+      const label = el("span", {}, name);
+      label.style.translate = `${Math.round(left)}px ${Math.round(top)}px`;
+      return label;
+    }),
+  );
 }
 
 /** The types on the map, each with a toggle. */

@@ -1,0 +1,145 @@
+"""The map: names of regions, colours, a selection in the address, and little work for each move of the pointer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, get_args
+
+import pytest
+from measuring import cpu_seconds
+from serving import Served
+
+from memoriter.records import EntryType
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from conftest import Visit
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+TYPES = get_args(EntryType)
+POINTS = 50_000
+#: CPU time of one move of the pointer, and of one step of zooming, over 50,000 points.
+MAX_MOVE_S, MAX_ZOOM_S = 0.012, 0.100
+#: Returns the colours on the canvas.
+COLOURS = """() => {
+  const canvas = document.querySelector("canvas.map");
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return new Set(new Uint32Array(data.buffer)).size;
+}"""
+#: Moves the pointer over the map and waits for a frame after each move.
+MOVES = """async (count) => {
+  const canvas = document.querySelector("canvas.map");
+  const { left, top, width, height } = canvas.getBoundingClientRect();
+  for (let step = 0; step < count; step++) {
+    const at = { clientX: left + (width * step) / count, clientY: top + (height * step) / count, bubbles: true };
+    canvas.dispatchEvent(new PointerEvent("pointermove", { ...at, pointerId: 1 }));
+    await new Promise(requestAnimationFrame);
+  }
+}"""
+ZOOMS = """async (count) => {
+  for (let step = 0; step < count; step++) {
+    document.querySelector("[aria-label='Zoom in']").click();
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  }
+}"""
+
+
+def show_many(page: Page, count: int) -> None:
+    """Show a map of many points, which the gateway would need minutes to embed."""
+    points: list[dict[str, Any]] = [
+        {
+            "id": str(number),
+            "x": (number * 7919 % 50_021) / 25_010.5 - 1,
+            "y": (number * 104_729 % 50_023) / 25_011.5 - 1,
+            "type": TYPES[number % len(TYPES)],
+            "importance": 1 + number % 5,
+            "text": f"Statement {number} about the harbour and its ferries",
+            "createdAt": time.time() - number * 600,
+            "accessCount": number % 30,
+        }
+        for number in range(count)
+    ]
+    answer = {
+        "points": points,
+        "regions": [],
+        "total": count,
+        "method": "pca",
+        "generation": 1,
+        "degraded": None,
+    }
+    page.route("**/map.get", lambda route: route.fulfill(json=answer))
+    page.locator("nav [data-view=map]").click()
+    expect(page.locator(".map-list .summary")).to_have_text(f"{count:,} memories")
+
+
+def test_fifty_thousand_points_stay_smooth(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health").page
+    show_many(page, POINTS)
+    page.wait_for_function(f"() => ({COLOURS})() > 5")
+    page.evaluate(MOVES, 10)
+    with cpu_seconds(page) as worked:
+        page.evaluate(MOVES, 60)
+        assert worked() / 60 < MAX_MOVE_S
+    with cpu_seconds(page) as worked:
+        page.evaluate(ZOOMS, 6)
+        assert worked() / 6 < MAX_ZOOM_S
+
+
+def test_regions_have_names_from_their_texts(gateway: Served, visit: Visit) -> None:
+    for number in range(8):
+        gateway.ask(
+            "entries.add", text=f"The ferry number {number} to the islands leaves the harbour at dawn"
+        )
+        gateway.ask("entries.add", text=f"每个月定投第{number}只指数基金，金额固定")
+    page = visit(gateway, "#/map").page
+    names = page.locator(".map-names span")
+    expect(names.first).to_be_visible()
+    known = [one["name"] for one in gateway.ask("map.get")["regions"]]
+    assert set(names.all_inner_texts()) <= set(known)
+    assert any("ferry" in name or "harbour" in name or "islands" in name for name in known)
+
+
+def test_colours_show_the_type_the_age_or_the_use(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/map", viewport={"width": 1280, "height": 900}).page
+    legend = page.locator(".map-legend")
+    expect(legend.get_by_role("button").first).to_be_in_viewport()
+    page.get_by_label("Colour by").select_option("use")
+    expect(legend).to_contain_text("never used")
+    page.wait_for_url("**/#/map?colour=use")
+    page.get_by_label("Colour by").select_option("age")
+    expect(legend).to_contain_text("this month")
+    page.reload()
+    expect(page.get_by_label("Colour by")).to_have_value("age")
+    expect(legend).to_contain_text("this month")
+
+
+def test_the_selection_is_in_the_address(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/map").page
+    lines = page.locator(".map-list .entry-line")
+    expect(lines.first).to_be_visible()
+    everything = lines.count()
+    page.locator(".map-legend button[data-type=relationship]").click()
+    page.get_by_role("button", name="Select").click()
+    box = page.locator("canvas.map").bounding_box()
+    assert box
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 2, steps=4)
+    page.mouse.up()
+    page.wait_for_url("**/#/map?off=relationship&box=*")
+    expect(lines).not_to_have_count(everything)
+    selected = lines.count()
+    lines.first.click()
+    page.go_back()
+    expect(lines).to_have_count(selected)
+    page.reload()
+    expect(lines).to_have_count(selected)
+    expect(page.locator(".map-legend button[data-type=relationship]")).to_have_attribute(
+        "aria-pressed", "false"
+    )
+    page.get_by_role("button", name="Clear").click()
+    expect(lines).to_have_count(everything)
+    assert page.url.endswith("#/map")
