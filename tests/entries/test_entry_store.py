@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoriter.entries import Draft, Entries
-from memoriter.entries.collection import open_entries
 from memoriter.entries.drafts import CATEGORIES, TYPES, category_of, expiry, from_share, to_share, type_of
 from memoriter.entries.exchange import export_lines, import_lines, parse_lines
+from memoriter.entries.opening import open_entries
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry
 from memoriter.text.words import normal_form

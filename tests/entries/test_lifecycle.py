@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from memoriter.agent.service import MemoryService
 from memoriter.entries import Draft, Entries, EntryOptions
-from memoriter.entries.collection import open_entries
 from memoriter.entries.lifecycle import CleanupOptions
+from memoriter.entries.opening import open_entries
 from memoriter.errors import NotFound
 from memoriter.records import CleanedUp, Entry
 from memoriter.store.entry_rows import EntryFilter

@@ -76,7 +76,7 @@ def test_a_stored_map_reads_only_the_entries_it_shows(
 
 
 def test_without_an_embedder_there_is_no_map_but_a_message(tmp_path: Path) -> None:
-    from memoriter.entries.collection import open_entries
+    from memoriter.entries.opening import open_entries
 
     entries = open_entries(tmp_path / "other")
     try:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from evals.merge import HALVES, LANGUAGES, judged, losses, missed, pairs, wrong_merges
 from memoriter.entries import Draft, Entries
-from memoriter.entries.collection import open_entries
 from memoriter.entries.merge import Neighbour, edits, judge
+from memoriter.entries.opening import open_entries
 from memoriter.entries.relation import relation
 from memoriter.records import Remembered
 

@@ -18,7 +18,7 @@ import pytest
 
 from memoriter import Memory
 from memoriter.integrations.items import DelayedWork, open_items
-from memoriter.integrations.items.store import ItemStore, Put
+from memoriter.integrations.items.store import ItemStore, Put, open_file
 from memoriter.integrations.langgraph import MemoriterStore
 
 OpenMemory = Callable[..., Memory]
@@ -90,11 +90,12 @@ def test_bytes_are_erased_when_a_program_ends_without_closing(
 
 
 def test_an_erasure_is_not_complete_while_another_process_reads(tmp_path: Path) -> None:
-    store = ItemStore(tmp_path, timeout_s=0.1)
+    file = tmp_path / "items.db"
+    store = ItemStore(open_file(file, timeout_s=0.1))
     store.put(Put(("d",), "gone", {"text": "x"}), at=1.0)
     item = store.get(("d",), "gone", now=2.0)
     assert item is not None
-    reader = apsw.Connection(str(store.path))
+    reader = apsw.Connection(str(file))
     reader.execute("begin")
     reader.execute("select count(*) from items").fetchall()
     store.delete(item)
@@ -109,7 +110,7 @@ def test_an_erasure_is_not_complete_while_another_process_reads(tmp_path: Path) 
 
 
 def test_an_item_deleted_again_during_its_erasure_is_erased_again(tmp_path: Path) -> None:
-    store = ItemStore(tmp_path)
+    store = ItemStore(open_file(tmp_path / "items.db"))
     store.put(Put(("alice",), "note", {"text": "x"}, ("x",)), at=1.0)
     item = store.get(("alice",), "note", now=2.0)
     assert item is not None

@@ -8,7 +8,7 @@ import pytest
 from hostile_memories import HOSTILE
 
 from memoriter.entries import Draft, Entries
-from memoriter.entries.collection import open_entries
+from memoriter.entries.opening import open_entries
 from memoriter.errors import NotFound
 from memoriter.recall.inject import Budget, Injector
 from memoriter.recall.render import Line, read_back, render

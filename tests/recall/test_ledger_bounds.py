@@ -9,8 +9,8 @@ import pytest
 
 from memoriter import Memory
 from memoriter.entries import Entries, EntryOptions
-from memoriter.entries.collection import open_entries
 from memoriter.entries.lifecycle import CleanupOptions
+from memoriter.entries.opening import open_entries
 from memoriter.recall.inject import Injector
 from memoriter.store.connection import value
 from memoriter.testing import HashEmbedder, sample_workspace

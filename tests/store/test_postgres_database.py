@@ -28,7 +28,7 @@ def rows(database: PostgresDatabase) -> list[tuple[str, str]]:
 
 @pytest.fixture
 def owner(postgres: PostgresCluster) -> str:
-    """A role that is no superuser, and the URL that connects as it."""
+    """The URL for a role that is not a superuser."""
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         open_server(postgres.url)
         connection.execute("drop role if exists plain")

@@ -11,7 +11,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from memoriter.entries import capture, editing, exchange, merge
@@ -24,7 +23,7 @@ from memoriter.entries.listing import EntryDetail, EntryFilters, EntryListing, R
 from memoriter.entries.map import MAX_POINTS, MapBuilder
 from memoriter.entries.search import MIN_SIMILARITY, EntrySearch, FoundEntries, Mode
 from memoriter.entries.staging import Approval, StagingArea
-from memoriter.errors import EmbeddingError, StoreBroken, StoreError, WriteError
+from memoriter.errors import EmbeddingError, StoreError, WriteError
 from memoriter.index.follow import Follower
 from memoriter.records import (
     IMPORTED,
@@ -51,13 +50,10 @@ from memoriter.records import (
 )
 from memoriter.search.rank import Weights
 from memoriter.sentences import join, sentence
-from memoriter.store import erasure
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.store.erasure import vector_hash
-from memoriter.store.index import open_index
 from memoriter.store.ledger import RecallFilter
-from memoriter.store.vectors import PineconeAccess
 from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
@@ -383,8 +379,7 @@ class Entries:
 
     def undone(self) -> builtins.list[Entry]:
         """Return the entries that an undo removed, newest first. Their words stay in the history until forgotten."""
-        with self._store.database.read() as connection:
-            return erasure.undone(connection)
+        return self._store.undone()
 
     def history(self, entry_id: str) -> builtins.list[EntryEvent]:
         """Return every change of an entry, oldest first."""
@@ -622,7 +617,7 @@ class Entries:
 
     def add_recall(self, recall: Recall, used: Sequence[str]) -> None:
         """Write a recall to the ledger and count the entries that were used."""
-        self._lifecycle.ledger.write(recall, used)
+        self._lifecycle.add_recall(recall, used)
 
     # ---- store and index -------------------------------------------------------------------------------------
 
@@ -636,7 +631,7 @@ class Entries:
 
     def external_changes(self) -> int:
         """Return a number that changes whenever another process changes the entries."""
-        return self._store.database.changes_of_others()
+        return self._store.external_changes()
 
     def check(self, *, deep: bool = False) -> builtins.list[str]:
         """Return what is wrong with the database, one sentence each; empty when nothing is."""
@@ -666,39 +661,3 @@ class Entries:
         except (EmbeddingError, StoreError) as error:
             return str(error)
         return self._index.vector_problem
-
-
-def open_entries(
-    folder: Path,
-    embedder: Embedder | None = None,
-    *,
-    engine: str = "scan",
-    pinecone: PineconeAccess | None = None,
-    options: EntryOptions | None = None,
-    clock: Callable[[], float] = time.time,
-    database: Path | None = None,
-    index_folder: Path | None = None,
-) -> Entries:
-    """Open the entries in an agent's folder, or at other places: the file ``database`` and the ``index_folder``."""
-    from memoriter.embedding import Batched
-
-    index = open_index(index_folder or folder / INDEX_NAME, engine=engine, pinecone=pinecone)
-    batched = Batched(embedder) if embedder else None
-    try:
-        _check_not_lost(database or folder / "memory.db", index)
-        return Entries(EntryStore(folder, file=database), index, embedder, batched, options, clock=clock)
-    except BaseException:
-        index.close()
-        raise
-
-
-def _check_not_lost(database: Path, index: Index) -> None:
-    """Raise `StoreBroken` if the database is missing or empty although its index knows entries."""
-    if database.exists() and database.stat().st_size:
-        return
-    known = index.healing(index.total)
-    if known:
-        raise StoreBroken(
-            f"{database} is {'empty' if database.exists() else 'missing'}, although its index knows {known} entries."
-            f" Restore the file from a backup, or delete {index.folder} to start without them."
-        )

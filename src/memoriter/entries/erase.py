@@ -14,7 +14,6 @@ from memoriter.errors import MemoriterError, StoreError, StoreUnavailable
 from memoriter.index.follow import Follower
 from memoriter.records import EntryHit, Receipt
 from memoriter.sentences import sentence
-from memoriter.store import erasure, ledger
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.ledger import RecallFilter
 from memoriter.text import query_terms
@@ -31,9 +30,6 @@ SURE_LEAD = 0.1
 #: Maximum number of candidates that are offered when no hit is certain.
 MAX_CANDIDATES = 5
 
-COVERED = tuple(
-    sentence(f"forget.{copy}") for copy in ("entry", "history", "keywords", "vectors", "logs", "ledger")
-)
 NOT_COVERED = tuple(sentence(f"forget.{copy}") for copy in ("backups", "prompts", "notes"))
 RemoveCopies = Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
 """Removes copies of texts in other places. Returns descriptions of what was removed and of what remains."""
@@ -69,38 +65,35 @@ class Eraser:
         ``tombstones`` prevents the same text from being captured again. ``remove_copies`` receives the texts.
         ``recalls`` are recalls whose queries are erased too, whatever they say.
         """
-        with self._store.database.read() as connection:
-            family = tuple(erasure.family(connection, ids))
-            texts = sorted({text for id_ in family for text in erasure.texts(connection, id_)})
+        family = tuple(self._store.family(ids))
         if recalls is not None and not dry_run:
-            with self._store.database.write() as connection:
-                ledger.erase_recalls(connection, recalls)
+            self._store.erase_recalls(recalls)
         if dry_run or not family:
-            return Receipt(
-                family, COVERED if family else (), self._not_covered() if family else (), dry_run=dry_run
-            )
+            covered, kept = (self._covered(), self._not_covered()) if family else ((), ())
+            return Receipt(family, covered, kept, dry_run=dry_run)
+        texts = self._store.texts(family)
         removed, remaining = _remove_copies(remove_copies, texts) if remove_copies else ((), ())
-        with self._store.database.write() as connection:
-            digest = self._store.digest if tombstones else None
-            kind = "forget" if tombstones else "purge"
-            at = self._clock()
-            for entry_id in family:
-                erasure.erase(connection, entry_id, at=at, by=actor, kind=kind, digest=digest)
-                if tombstones:
-                    erasure.restore_older(connection, entry_id, at=at, by=actor)
-            ledger.erase_words(connection, family, self._distinctive_words(texts))
+        with self._store.transaction():
+            words = self._distinctive_words(texts, family)
+            self._store.erase(family, words, at=self._clock(), by=actor, tombstones=tombstones)
         pending = self._complete_now()
-        return Receipt(family, (*COVERED, *removed), (*self._not_covered(), *remaining, *pending))
+        return Receipt(family, (*self._covered(), *removed), (*self._not_covered(), *remaining, *pending))
 
-    def _distinctive_words(self, texts: Sequence[str]) -> list[str]:
+    def _distinctive_words(self, texts: Sequence[str], family: Sequence[str]) -> list[str]:
         """Return the words of forgotten texts that no other entry contains, and the texts themselves."""
-        others = "\n".join(entry.text for entry in self._store.find(EntryFilter(states=()))).casefold()
+        entries = self._store.find(EntryFilter(states=()))
+        others = "\n".join(entry.text for entry in entries if entry.id not in family).casefold()
         words = {word for text in texts for word in query_terms(text)}
         return [*texts, *(word for word in words if len(word) > 1 and word.casefold() not in others)]
 
+    def _covered(self) -> tuple[str, ...]:
+        copies = (f"forget.{copy}" for copy in ("entry", "history", "keywords", "vectors"))
+        return tuple(map(sentence, (*copies, self._store.database.traces.removed, "forget.ledger")))
+
     def _not_covered(self) -> tuple[str, ...]:
+        kept = (*NOT_COVERED, *(sentence(code) for code in self._store.database.traces.kept))
         remote = self._follower.index.engine == "pinecone" and self._follower.embedder is not None
-        return (*NOT_COVERED, sentence("forget.remote")) if remote else NOT_COVERED
+        return (*kept, sentence("forget.remote")) if remote else kept
 
     def resume(self) -> None:
         """Complete an erasure that was interrupted. If the index cannot be written now, the next start does it."""
@@ -121,8 +114,7 @@ class Eraser:
         Return what could not be removed yet: logs that another process reads, or vectors on a machine that does not
         answer. The latter are deleted when the entries are opened again.
         """
-        with self._store.database.read() as connection:
-            hashes = erasure.unfinished(connection)
+        hashes = self._store.unfinished()
         self._delete_derived()
         self._follower.follow()
         batched = self._follower.embedder
@@ -135,18 +127,16 @@ class Eraser:
             store, why = self._follower.index.engine.capitalize(), str(error).rstrip(".")
             clean, pending = True, (sentence("forget.remote_pending", store=store, why=why),)
         else:
-            with self._store.database.write() as connection:
-                erasure.finish(connection, hashes)
+            self._store.finish(hashes)
         if self._follower.index.is_left_in_pinecone:
             pending = (*pending, sentence("forget.remote_unused"))
-        if self._store.database.truncate_log() and clean:
+        if self._store.database.purge() and clean:
             return pending
-        return (*pending, sentence("forget.busy_logs"))
+        return (*pending, sentence(self._store.database.traces.busy))
 
     def is_pending(self) -> bool:
         """Return whether an erasure was interrupted."""
-        with self._store.database.read() as connection:
-            return erasure.count(connection) > 0
+        return bool(self._store.unfinished())
 
 
 def _remove_copies(remove: RemoveCopies, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -14,8 +14,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, get_args, get_type_hints
 
-import apsw
-
 from memoriter.entries.capture import classify
 from memoriter.entries.drafts import TYPES, Draft, clamp, clean_entry, from_share, type_of
 from memoriter.errors import WriteError
@@ -29,7 +27,6 @@ from memoriter.records import (
     Imported,
     is_trusted_like,
 )
-from memoriter.store import entry_rows
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
 from memoriter.text.redaction import redact
@@ -92,16 +89,16 @@ def import_lines(entries: EntryStore, lines: Iterable[EntryLine], *, at: float, 
     Texts that were forgotten are refused, and an active entry with the same text is not added again.
     """
     added = already = refused = 0
-    with entries.database.write() as connection:
+    with entries.transaction():
         numbers = dict[int, int]()  # old number of a change → new number
         for line in lines:
-            if entry_rows.load(connection, [line.entry.id]) or _is_double(entries, line.entry):
+            if entries.load([line.entry.id]) or _is_double(entries, line.entry):
                 already += 1
             elif entries.tombstone_seq(line.entry.text) is not None:
                 refused += 1
             else:
                 kept = _without_forgotten(entries, line)
-                _import_line(connection, entries, kept, numbers, at=at, actor=actor)
+                entries.import_entry(kept.entry, kept.history, numbers, at=at, by=actor)
                 added += 1
     return Imported(added, already, refused)
 
@@ -134,30 +131,6 @@ def _clean(line: EntryLine) -> EntryLine:
         for event in line.history
     )
     return EntryLine(clean_entry(line.entry), tuple(history))
-
-
-def _import_line(
-    connection: apsw.Connection,
-    entries: EntryStore,
-    line: EntryLine,
-    numbers: dict[int, int],
-    *,
-    at: float,
-    actor: str,
-) -> None:
-    """Write one entry and its events under new numbers. Without a history, the import is the first event."""
-    arrival = EntryEvent(0, 0, at, "import", line.entry.id, actor, "from another program", None, line.entry)
-    for event in line.history or (arrival,):
-        seq = entry_rows.next_seq(connection)
-        change = numbers.setdefault(event.change, seq) if line.history else seq
-        entry_rows.add_event(connection, _renumber(event, seq, change))
-    entry = replace(line.entry, seq=seq)
-    entry_rows.put(connection, entry, entries.digest(entry.text))
-
-
-def _renumber(event: EntryEvent, seq: int, change: int) -> EntryEvent:
-    after = replace(event.after, seq=seq) if event.after else None
-    return replace(event, seq=seq, change=change, after=after)
 
 
 def _check_format(name: object) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from memoriter import logs
 from memoriter.entries.drafts import DAY
 from memoriter.entries.erase import Eraser
-from memoriter.records import CleanedUp, Entry
+from memoriter.records import CleanedUp, Entry, Recall
 from memoriter.sentences import sentence
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import Edit, EntryStore
-from memoriter.store.ledger import MAX_RECALLS, Ledger
-from memoriter.store.retention import Retention
+from memoriter.store.ledger import MAX_RECALLS
 
 log = logs.get("entries")
 
@@ -40,8 +39,7 @@ class Lifecycle:
     def __init__(
         self, store: EntryStore, eraser: Eraser, options: CleanupOptions, clock: Callable[[], float]
     ) -> None:
-        self.ledger = Ledger(store.database, options.ledger_recalls)
-        self._retention = Retention(store.database)
+        self._retention = store.retention
         self._store = store
         self._eraser = eraser
         self._options = options
@@ -66,10 +64,14 @@ class Lifecycle:
         self._retention.record(WAITING, observed)
         jump = self.clock_problem()
         if jump is None:
-            self.ledger.prune(now - self._options.ledger_days * DAY)
+            self._store.ledger.prune(now - self._options.ledger_days * DAY)
         else:
             log.warning("%s", jump)
         return CleanedUp(expired, purged, restored, jump)
+
+    def add_recall(self, recall: Recall, used: Sequence[str]) -> None:
+        """Write a recall to the ledger, within the size that the options allow."""
+        self._store.ledger.write(recall, used, max_recalls=self._options.ledger_recalls)
 
     def clock_problem(self) -> str | None:
         """Return a sentence about a jump of the clock within the retention time; None without one."""

@@ -29,7 +29,7 @@ from memoriter.search.confidence import relevant
 from memoriter.sentences import sentence
 from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.ledger import Ledger, RecallFilter
+from memoriter.store.ledger import RecallFilter
 
 if TYPE_CHECKING:
     from memoriter.entries.search import EntrySearch
@@ -117,7 +117,7 @@ class EntryListing:
         self, store: EntryStore, search: EntrySearch, threshold: float, clock: Callable[[], float]
     ) -> None:
         self._store = store
-        self._ledger = Ledger(store.database)
+        self._ledger = store.ledger
         self._search = search
         self._threshold = threshold
         self._clock = clock

@@ -16,7 +16,6 @@ from memoriter.entries.drafts import Draft
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry, Remembered, is_trusted_like
 from memoriter.sentences import sentence
-from memoriter.store import erasure
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.store.erasure import vector_hash
 
@@ -99,9 +98,7 @@ class StagingArea:
         `undo` restores them until a cleanup erases them after the retention time. Their texts are not captured again.
         """
         with self._store.transaction():
-            with self._store.database.read() as connection:
-                family = erasure.family(connection, ids)
-            known, at = self._store.load(family), self._clock()
+            known, at = self._store.load(self._store.family(ids)), self._clock()
             edits = [
                 Edit("reject", replace(one, state="rejected", updated_at=at), one)
                 for one in known.values()
@@ -120,8 +117,7 @@ class StagingArea:
         if actor != "agent":
             return ()
         with self._store.transaction():
-            with self._store.database.read() as connection:
-                families = {id_: erasure.family(connection, [id_]) for id_ in ids}
+            families = {id_: self._store.family([id_]) for id_ in ids}
             known = self._store.load({id_ for family in families.values() for id_ in family})
             owned = {id_ for id_, entry in known.items() if entry.trust == "owner"}
             owners = tuple(id_ for id_, family in families.items() if not owned.isdisjoint(family))

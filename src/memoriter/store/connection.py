@@ -28,6 +28,7 @@ from memoriter.errors import (
     StoreLocked,
 )
 from memoriter.files.locks import file_lock
+from memoriter.store.transactions import value
 
 SIDE_FILES = ("-wal", "-shm")
 """Suffixes of the files that SQLite creates next to a database in use."""
@@ -247,12 +248,6 @@ def inode_of(path: Path) -> Inode | None:
 def run(connection: apsw.Connection, statement: str) -> None:
     """Run one statement to its end. apsw stops at the first row until the cursor is read."""
     connection.execute(statement).fetchall()
-
-
-def value(connection: apsw.Connection, statement: str, bindings: tuple[Any, ...] = ()) -> Any:
-    """Return the first column of the first row, or None without a row."""
-    rows = connection.execute(statement, bindings).fetchall()
-    return rows[0][0] if rows else None
 
 
 def roll_back(connection: apsw.Connection) -> None:

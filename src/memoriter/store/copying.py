@@ -9,7 +9,8 @@ from urllib.parse import quote
 import apsw
 
 from memoriter.errors import StoreBroken
-from memoriter.store.connection import SIDE_FILES, run, translate_errors, value
+from memoriter.store.connection import SIDE_FILES, run, translate_errors
+from memoriter.store.transactions import value
 
 #: Milliseconds that a copy waits for a writer.
 BUSY_MS = 30_000

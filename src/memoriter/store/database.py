@@ -31,8 +31,8 @@ from memoriter.store.connection import (
     side_files,
     store_lock,
     translate_errors,
-    value,
 )
+from memoriter.store.transactions import Traces, value
 
 __all__ = ["Database", "Migration"]
 
@@ -42,6 +42,9 @@ _inherited: list[apsw.Connection] = []
 
 class Database:
     """One SQLite file: a writer under a lock, and a reader for each thread."""
+
+    traces = Traces("forget.logs", "forget.busy_logs")
+    reads_json = True
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Database:
         damage: type[StoreBroken] = StoreBroken,
     ) -> None:
         self.path = path
+        self.name = str(path)
         #: The error for a damaged file.
         self._damage = damage
         self._opener = Opener(path, application_id, tuple(migrations), synchronous, timeout_s, on_connect)
@@ -231,8 +235,11 @@ class Database:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def truncate_log(self) -> bool:
-        """Move all commits from the log into the file and empty the log. Return False while others read it."""
+    def purge(self) -> bool:
+        """Move all commits from the log into the file and empty the log. Return False while others read it.
+
+        Deleted rows are overwritten in the file, so only the log still contains them.
+        """
         if self._owner == threading.get_ident():
             raise StoreError(f"The log of {self.path} cannot be emptied inside a transaction.")
         with self.write():

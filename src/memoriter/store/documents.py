@@ -17,7 +17,8 @@ import apsw
 from memoriter.errors import StoreBroken
 from memoriter.records import Chunk, Document, Source, Trust
 from memoriter.store import keywords
-from memoriter.store.connection import Migration, value
+from memoriter.store.connection import Migration
+from memoriter.store.transactions import value
 
 APPLICATION_ID = 0x7265636C  # "recl"
 

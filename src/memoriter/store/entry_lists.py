@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-import apsw
-
 from memoriter.records import Bucket, Entry, EntrySort, Facets
 from memoriter.store import entry_rows
 from memoriter.store.entry_rows import EntryFilter
+from memoriter.store.transactions import Connection
 
 #: Maximum number of tags that are counted, the most frequent ones.
 MAX_TAGS = 200
@@ -77,11 +76,13 @@ class PageRows:
     offset: int
 
 
-def page(connection: apsw.Connection, request: PageRequest) -> PageRows:
+def page(connection: Connection, request: PageRequest) -> PageRows:
     """Return one page of entries, largest sort value first unless the request says otherwise."""
     clauses, bound = _clauses(request)
     # Materialized, so that SQLite builds an index for it instead of scanning it for every entry.
-    scores = "with s(key, value) as materialized (select key, value from json_each(?2))"
+    scores = (
+        "with s(key, value) as materialized (select key, cast(value as double precision) from json_each(?2))"
+    )
     tables = f"from entries e left join s on s.key = e.id where {' and '.join(clauses)}"
     count: Any = connection.execute(f"{scores} select count(*) {tables}", bound).fetchall()
     order = _ORDER[request.sort]
@@ -122,12 +123,12 @@ def _clauses(request: PageRequest) -> tuple[list[str], list[object]]:
         clauses.append(f"{_STATE} in (select value from json_each(?{len(bound)}))")  # noqa: S608
     if request.scores is not None:
         bound.append(request.contains)
-        held = f"({_STATE} <> 'active' and instr(lower(e.text), lower(?{len(bound)})))"
+        held = f"({_STATE} <> 'active' and instr(lower(e.text), lower(?{len(bound)})) > 0)"
         clauses.append(f"(s.key is not null or {held})")
     return clauses or ["true"], bound
 
 
-def replaced_by(connection: apsw.Connection, entry_id: str, limit: int) -> list[Entry]:
+def replaced_by(connection: Connection, entry_id: str, limit: int) -> list[Entry]:
     """Return the entries that this one superseded, newest first."""
     rows = connection.execute(
         f"{entry_rows.SELECT} where superseded_by = ? order by updated_at desc, id limit ?", (entry_id, limit)
@@ -135,7 +136,7 @@ def replaced_by(connection: apsw.Connection, entry_id: str, limit: int) -> list[
     return [entry_rows.entry_of(row) for row in rows]
 
 
-def ids(connection: apsw.Connection, begun: str, limit: int, now: float) -> list[str]:
+def ids(connection: Connection, begun: str, limit: int, now: float) -> list[str]:
     """Return ids of entries in force that start with a prefix, newest first."""
     statement = (
         f"select e.id {_ALIVE} and substr(e.id, 1, length(?2)) = ?2 order by e.created_at desc, e.id limit ?3"
@@ -143,7 +144,7 @@ def ids(connection: apsw.Connection, begun: str, limit: int, now: float) -> list
     return [str(row[0]) for row in connection.execute(statement, (now, begun, limit))]
 
 
-def sample(connection: apsw.Connection, limit: int, now: float) -> tuple[list[str], int]:
+def sample(connection: Connection, limit: int, now: float) -> tuple[list[str], int]:
     """Return at most ``limit`` ids of entries in force, and how many there are.
 
     Ids are random, so their order is an even sample, and the same one every time.
@@ -154,14 +155,20 @@ def sample(connection: apsw.Connection, limit: int, now: float) -> tuple[list[st
     return found, int(count[0][0])
 
 
-def averages(connection: apsw.Connection, now: float) -> dict[str, float | None]:
+def averages(connection: Connection, now: float) -> dict[str, float | None]:
     """Return averages and times of the entries in force; None without entries."""
-    columns = "round(avg(importance), 2), round(avg(confidence), 2), min(created_at), max(created_at)"
+    columns = "avg(importance), avg(confidence), min(created_at), max(created_at)"
     rows: Any = connection.execute(f"select {columns} {_ALIVE}", (now,)).fetchall()
-    return dict(zip(("average_importance", "average_confidence", "oldest", "newest"), rows[0], strict=True))
+    importance, confidence, oldest, newest = rows[0]
+    return {
+        "average_importance": None if importance is None else round(importance, 2),
+        "average_confidence": None if confidence is None else round(confidence, 2),
+        "oldest": oldest,
+        "newest": newest,
+    }
 
 
-def facets(connection: apsw.Connection, now: float) -> Facets:
+def facets(connection: Connection, now: float) -> Facets:
     """Count all entries by state, and the entries in force by type, trust, tag, source and workspace."""
 
     def counted(statement: str) -> dict[str, int]:
@@ -185,28 +192,22 @@ def facets(connection: apsw.Connection, now: float) -> Facets:
     )
 
 
-def span(connection: apsw.Connection) -> tuple[float, float] | None:
+def span(connection: Connection) -> tuple[float, float] | None:
     """Return the times of the first and the last event or recall; None without any."""
     rows: Any = connection.execute(
-        "select min(at), max(at) from (select min(at) at from events union all select max(at) from events"
-        " union all select min(at) from recalls union all select max(at) from recalls)"
+        "select min(at), max(at) from (select min(at) as at from events union all select max(at) from events"
+        " union all select min(at) from recalls union all select max(at) from recalls) as times"
     ).fetchall()
     first, last = rows[0]
     return None if first is None else (float(first), float(last))
 
 
-def timeline(
-    connection: apsw.Connection, since: float, until: float, buckets: int, now: float
-) -> list[Bucket]:
+def timeline(connection: Connection, since: float, until: float, buckets: int, now: float) -> list[Bucket]:
     """Count changes, recalls and entries from ``since`` until before ``until``, in spans of equal length."""
     width = (until - since) / buckets
     counts: list[dict[str, int]] = [{} for _ in range(buckets)]
     span_values = (since, until, width)
-    events: Any = connection.execute(
-        "select cast((at - ?1) / ?3 as integer), kind, count(*) from events where at >= ?1 and at < ?2 group by 1, 2",
-        span_values,
-    )
-    for place, kind, count in events:
+    for place, kind, count in connection.execute(_CHANGED, span_values):
         if name := _KINDS.get(kind):
             mine = counts[min(place, buckets - 1)]
             mine[name] = mine.get(name, 0) + count
@@ -220,18 +221,19 @@ def timeline(
     return [Bucket(edges[number], edges[number + 1], **counts[number]) for number in range(buckets)]
 
 
+_CHANGED = """
+    select cast(floor((at - ?1) / ?3) as integer), kind, count(*) from events
+    where at >= ?1 and at < ?2 group by 1, 2"""
 _RECALLED = """
-    select cast((r.at - ?1) / ?3 as integer), count(*),
+    select cast(floor((r.at - ?1) / ?3) as integer), count(*),
     sum((select count(*) from recalled c where c.recall_id = r.id and c.entered)), sum(r.tokens)
     from recalls r where r.at >= ?1 and r.at < ?2 group by 1"""
 
 
-def _growth(
-    connection: apsw.Connection, since: float, until: float, buckets: int, now: float
-) -> Iterator[int]:
+def _growth(connection: Connection, since: float, until: float, buckets: int, now: float) -> Iterator[int]:
     """Yield for each span how many of the entries in force were created before its end."""
     # Entries from before the first span count from there.
-    place = "max(0, cast((e.created_at - ?2) / ?4 as integer))"
+    place = "case when e.created_at < ?2 then 0 else cast(floor((e.created_at - ?2) / ?4) as integer) end"
     rows: Any = connection.execute(
         f"select {place}, count(*) {_ALIVE} and e.created_at < ?3 group by 1",
         (now, since, until, (until - since) / buckets),

@@ -9,19 +9,17 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-import apsw
-
 from memoriter.records import Chunk, Document, Entry, EntryEvent, EntryState, EntryType, Trust
 from memoriter.sentences import pack, unpack
-from memoriter.store.connection import value
+from memoriter.store.transactions import NO_LIMIT, Connection, value
 
 COLUMNS = tuple(field.name for field in fields(Entry))
 _LISTS = ("related", "tags")
 
 SELECT = f"select {', '.join(COLUMNS)} from entries"  # noqa: S608
 _PUT = (
-    f"insert or replace into entries({', '.join(COLUMNS)}, digest)"
-    f" values({', '.join('?' * (len(COLUMNS) + 1))})"
+    f"insert into entries({', '.join(COLUMNS)}, digest) values({', '.join('?' * (len(COLUMNS) + 1))})"
+    f" on conflict(id) do update set {', '.join(f'{name} = excluded.{name}' for name in (*COLUMNS, 'digest'))}"
 )
 _EVENT = (
     "insert into events(seq, change, at, kind, entry_id, by, note, before, after, said)"
@@ -80,7 +78,7 @@ class EntryFilter:
 # ---- entries -------------------------------------------------------------------------------------------------
 
 
-def load(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, Entry]:
+def load(connection: Connection, ids: Iterable[str]) -> dict[str, Entry]:
     """Return the entries with these ids that exist, by id."""
     wanted = json.dumps(list(ids))
     rows = connection.execute(f"{SELECT} where id in (select value from json_each(?))", (wanted,))  # noqa: S608
@@ -88,7 +86,7 @@ def load(connection: apsw.Connection, ids: Iterable[str]) -> dict[str, Entry]:
 
 
 def find(
-    connection: apsw.Connection,
+    connection: Connection,
     where: EntryFilter,
     limit: int | None = None,
     sort: Literal["updated", "importance"] = "updated",
@@ -98,17 +96,17 @@ def find(
     first = "importance desc, " if sort == "importance" else ""
     rows = connection.execute(
         f"{SELECT} where {' and '.join(narrowed)} order by {first}updated_at desc, seq desc limit ?",
-        (*bound, -1 if limit is None else limit),
+        (*bound, NO_LIMIT if limit is None else limit),
     )
     return [entry_of(row) for row in rows]
 
 
-def with_digest(connection: apsw.Connection, digest: str) -> list[Entry]:
+def with_digest(connection: Connection, digest: str) -> list[Entry]:
     """Return the entries whose text has this digest, in any state."""
     return [entry_of(row) for row in connection.execute(f"{SELECT} where digest = ?", (digest,))]
 
 
-def put(connection: apsw.Connection, entry: Entry, digest: str) -> None:
+def put(connection: Connection, entry: Entry, digest: str) -> None:
     """Insert an entry, or replace the one with the same id."""
     values = (_stored_value(getattr(entry, name), name) for name in COLUMNS)
     connection.execute(_PUT, (*values, digest))
@@ -169,23 +167,23 @@ def document_of(entry: Entry) -> tuple[Document, list[Chunk]]:
 # ---- events --------------------------------------------------------------------------------------------------
 
 
-def next_seq(connection: apsw.Connection) -> int:
+def next_seq(connection: Connection) -> int:
     """Return the number of the next event. In a write transaction no other process can take it."""
     return last_seq(connection) + 1
 
 
-def last_seq(connection: apsw.Connection) -> int:
+def last_seq(connection: Connection) -> int:
     """Return the number of the newest event, erased or not; 0 before the first."""
-    return int(value(connection, "select max(seq) from sqlite_sequence where name = 'events'") or 0)
+    return int(value(connection, "select max(seq) from events") or 0)
 
 
-def add_event(connection: apsw.Connection, event: EntryEvent) -> None:
+def add_event(connection: Connection, event: EntryEvent) -> None:
     """Insert an event under its number."""
     head = (event.seq, event.change, event.at, event.kind, event.entry_id, event.by, pack(event.note))
     connection.execute(_EVENT, (*head, pack_entry(event.before), pack_entry(event.after), event.said))
 
 
-def events(connection: apsw.Connection, clause: str, *bound: str | int) -> list[EntryEvent]:
+def events(connection: Connection, clause: str, *bound: str | int) -> list[EntryEvent]:
     """Return the events that an SQL condition selects, oldest first."""
     columns = "seq, change, at, kind, entry_id, by, note, before, after, said"
     statement = f"select {columns} from events where {clause} order by seq"  # noqa: S608

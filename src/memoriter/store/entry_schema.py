@@ -13,8 +13,6 @@ _M001 = Migration(
     "m001_initial",
     (
         "create table meta(key text primary key, value text not null) without rowid",
-        "insert into meta(key, value) values('store', lower(hex(randomblob(16))))",
-        "insert into meta(key, value) values('key', lower(hex(randomblob(32))))",  # the key of the digests
         """create table entries(
             id text primary key, type text not null, category text, importance real not null,
             confidence real not null, trust text not null, state text not null, session text, source text,

@@ -1,4 +1,4 @@
-"""``memory.db``: the source of truth for entries. A change is on disk before its method returns.
+"""The source of truth for entries: ``memory.db``, or tables on Postgres. A change is durable before its method returns.
 
 Every change is an event with the entry before and after it, so it can be shown and undone. Keywords and vectors are not
 stored here: an index follows the sequence numbers of the events.
@@ -9,28 +9,31 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import apsw
-
 from memoriter.errors import EditConflict, NotFound, StoreBroken
 from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets, Trust, referenced_id
 from memoriter.sentences import sentence
-from memoriter.store import entry_lists, entry_rows
-from memoriter.store.connection import value
+from memoriter.store import entry_lists, entry_rows, erasure, ledger
 from memoriter.store.database import Database
 from memoriter.store.entry_lists import PageRequest, PageRows
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
+from memoriter.store.ledger import Ledger, RecallFilter
+from memoriter.store.retention import Retention
+from memoriter.store.transactions import Connection, Transactions, value
 from memoriter.text.words import normal_form
 
 #: Maximum number of ids that the error for an ambiguous prefix lists.
 MAX_CANDIDATES = 5
 
 IN_FORCE = EntryFilter()
+
+_IDENTITY = "insert into meta(key, value) values(?, ?) on conflict do nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +56,38 @@ class Edit:
         return entry.id
 
 
-class EntryStore:
-    """The contents of ``memory.db``. Safe to use from several threads and processes."""
+def open_file(path: Path, *, timeout_s: float = 30.0) -> Database:
+    """Open the ``memory.db`` at this path."""
+    return Database(
+        path,
+        application_id=APPLICATION_ID,
+        migrations=MIGRATIONS,
+        synchronous="FULL",
+        timeout_s=timeout_s,
+    )
 
-    def __init__(self, folder: Path, *, file: Path | None = None, timeout_s: float = 30.0) -> None:
-        self.path = file or folder / "memory.db"
-        self.database = Database(
-            self.path,
-            application_id=APPLICATION_ID,
-            migrations=MIGRATIONS,
-            synchronous="FULL",
-            timeout_s=timeout_s,
-        )
-        with self.database.read() as connection:  # converts the error of a missing or damaged value
+
+class EntryStore:
+    """The entries in one database. Safe to use from several threads and processes."""
+
+    def __init__(self, database: Transactions) -> None:
+        self.database = database
+        self.ledger = Ledger(database)
+        self.retention = Retention(database)
+        if not self._read_identity():
+            with database.write() as connection:  # the first use by this agent
+                for name, size in (("store", 16), ("key", 32)):
+                    connection.execute(_IDENTITY, (name, secrets.token_hex(size)))
+            self._read_identity()
+
+    def _read_identity(self) -> bool:
+        with self.database.read() as connection:  # converts the error of a damaged value
             meta = dict(connection.execute("select key, value from meta where key in ('store', 'key')"))
+            if not meta:
+                return False
+            #: An id that no other store has, and the key of the digests.
             self.store_id, self._key = str(meta["store"]), bytes.fromhex(str(meta["key"]))
+            return True
 
     # ---- reading ---------------------------------------------------------------------------------------------
 
@@ -169,9 +189,7 @@ class EntryStore:
             made = [self._edit(connection, edit, at=at, by=by, change=first) for edit in edits]
         return tuple(entry for entry in made if entry is not None)
 
-    def _edit(
-        self, connection: apsw.Connection, edit: Edit, *, at: float, by: str, change: int
-    ) -> Entry | None:
+    def _edit(self, connection: Connection, edit: Edit, *, at: float, by: str, change: int) -> Entry | None:
         stored = entry_rows.load(connection, [edit.entry_id]).get(edit.entry_id)
         if (stored.seq if stored else None) != (edit.before.seq if edit.before else None):
             raise EditConflict(sentence("entry.changed", id=edit.entry_id))
@@ -184,6 +202,23 @@ class EntryStore:
         event = EntryEvent(seq, change, at, edit.kind, edit.entry_id, by, edit.note, stored, after, edit.said)
         entry_rows.add_event(connection, event)
         return after
+
+    def import_entry(
+        self, entry: Entry, history: Sequence[EntryEvent], numbers: dict[int, int], *, at: float, by: str
+    ) -> None:
+        """Add an entry and its events under new numbers. Without a history, the import is the first event.
+
+        ``numbers`` maps the old number of a change to the new one, because several entries can share a change.
+        """
+        arrival = EntryEvent(0, 0, at, "import", entry.id, by, "from another program", None, entry)
+        with self.database.write() as connection:
+            seq = 0
+            for event in history or (arrival,):
+                seq = entry_rows.next_seq(connection)
+                change = numbers.setdefault(event.change, seq) if history else seq
+                after = replace(event.after, seq=seq) if event.after else None
+                entry_rows.add_event(connection, replace(event, seq=seq, change=change, after=after))
+            entry_rows.put(connection, replace(entry, seq=seq), self.digest(entry.text))
 
     def touch(self, ids: Iterable[str], at: float) -> None:
         """Count that these entries were used. This adds no event, because the entries do not change."""
@@ -260,19 +295,66 @@ class EntryStore:
     def add_tombstone(self, text: str, *, at: float, seq: int) -> None:
         """Prevent a text from being captured again. ``seq`` is the number of the event that forgot it."""
         with self.database.write() as connection:
-            connection.execute(
-                "insert or replace into tombstones values(?, ?, ?)", (self.digest(text), at, seq)
-            )
+            erasure.add_tombstone(connection, self.digest(text), at=at, seq=seq)
 
     def clear_tombstone(self, text: str) -> None:
         """Delete the tombstone of a text that was stored again on purpose."""
         with self.database.write() as connection:
             connection.execute("delete from tombstones where digest = ?", (self.digest(text),))
 
+    # ---- erasing ---------------------------------------------------------------------------------------------
+
+    def family(self, ids: Iterable[str]) -> list[str]:
+        """Return these entries and the versions merged with them."""
+        with self.database.read() as connection:
+            return erasure.family(connection, ids)
+
+    def texts(self, ids: Iterable[str]) -> list[str]:
+        """Return every text that these entries ever had."""
+        with self.database.read() as connection:
+            return sorted({text for id_ in ids for text in erasure.texts(connection, id_)})
+
+    def undone(self) -> list[Entry]:
+        """Return the entries that an undo removed and that are not erased, newest first."""
+        with self.database.read() as connection:
+            return erasure.undone(connection)
+
+    def erase(
+        self, ids: Iterable[str], words: Iterable[str], *, at: float, by: str, tombstones: bool
+    ) -> None:
+        """Erase entries, their history, and what the ledger says about them or in these words.
+
+        ``tombstones`` prevents the same texts from being captured again, and restores the entries that these had
+        superseded.
+        """
+        erased = list(ids)
+        with self.database.write() as connection:
+            kind, digest = ("forget", self.digest) if tombstones else ("purge", None)
+            for entry_id in erased:
+                erasure.erase(connection, entry_id, at=at, by=by, kind=kind, digest=digest)
+                if tombstones:
+                    erasure.restore_older(connection, entry_id, at=at, by=by)
+            ledger.erase_words(connection, erased, words)
+
+    def erase_recalls(self, where: RecallFilter) -> None:
+        """Clear the queries and the session of recalls."""
+        with self.database.write() as connection:
+            ledger.erase_recalls(connection, where)
+
+    def unfinished(self) -> list[str]:
+        """Return the names of vectors that the derived index may still hold."""
+        with self.database.read() as connection:
+            return erasure.unfinished(connection)
+
+    def finish(self, hashes: Iterable[str]) -> None:
+        """Record that these vectors are erased."""
+        with self.database.write() as connection:
+            erasure.finish(connection, hashes)
+
     # ---- health ----------------------------------------------------------------------------------------------
 
     def check(self, *, deep: bool = False) -> list[str]:
-        """Return what is wrong with the file, one sentence each. ``deep`` also compares texts with their digests."""
+        """Return what is wrong with the database, one sentence each. ``deep`` compares texts with their digests."""
         found = self.database.check(deep=deep)
         return found or (self._damaged_texts() if deep else [])
 
@@ -285,6 +367,11 @@ class EntryStore:
         except StoreBroken as error:
             return [str(error)]
         return [f"The text of the entry {id_} is damaged." for id_ in damaged]
+
+    def external_changes(self) -> int:
+        """Return a number that changes whenever another process changes the entries."""
+        number = self.database.changes_of_others()
+        return self.seq() if number is None else number
 
     def close(self) -> None:
         """Close every connection."""

@@ -11,18 +11,15 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-import apsw
-
 from memoriter.records import Entry, EntryEvent
 from memoriter.store import entry_rows
-from memoriter.store.connection import value
+from memoriter.store.transactions import Connection, value
 
 # An entry and the version merged from it say the same, and so do two entries with one digest: forget them together.
 # The last line covers a change that was undone: its entry is gone, but its text is still in the history.
-_FAMILY = """
-    with recursive family(id) as (
-        select value from json_each(?)
-        union select e.id from entries e join family f on e.superseded_by = f.id
+_RELATIVES = """
+    with family(id) as (select value from json_each(?))
+        select e.id from entries e join family f on e.superseded_by = f.id
             and exists(select 1 from events v where v.entry_id = f.id and v.kind = 'merge'
                 or v.entry_id = e.id and v.kind = 'absorb')
         union select e.superseded_by from entries e join family f on e.id = f.id
@@ -31,8 +28,7 @@ _FAMILY = """
         union select e.id from entries o join family f on o.id = f.id join entries e on e.digest = o.digest
         union select v.entry_id from family f join events s on s.entry_id = f.id and s.kind = 'supersede'
             join events v on v.change = s.change and v.after is not null
-            and (v.kind = 'merge' or not exists(select 1 from entries e where e.id = v.entry_id))
-    ) select id from family"""
+            and (v.kind = 'merge' or not exists(select 1 from entries e where e.id = v.entry_id))"""
 
 # What an undo has removed: the last event has the entry before it, and none after it.
 _UNDONE = """
@@ -40,22 +36,32 @@ _UNDONE = """
     and not exists(select 1 from entries e where e.id = v.entry_id)
     and v.seq = (select max(n.seq) from events n where n.entry_id = v.entry_id) order by v.seq desc"""
 
+_UNFINISHED = "insert into unfinished(hash) values(?) on conflict do nothing"
+_TOMBSTONE = """
+    insert into tombstones(digest, at, seq) values(?, ?, ?)
+    on conflict(digest) do update set at = excluded.at, seq = excluded.seq"""
 _RESTORE = """
     update entries set state = 'active', superseded_by = null, updated_at = ?, seq = ? where id = ?"""
 
 
-def family(connection: apsw.Connection, ids: Iterable[str]) -> list[str]:
+def family(connection: Connection, ids: Iterable[str]) -> list[str]:
     """Return these entries and the versions merged with them."""
-    return [str(row[0]) for row in connection.execute(_FAMILY, (json.dumps(list(ids)),))]
+    found = list(dict.fromkeys(ids))
+    new = found
+    while new:
+        rows = connection.execute(_RELATIVES, (json.dumps(new),)).fetchall()
+        new = [str(row[0]) for row in rows if row[0] not in found]
+        found = [*found, *new]
+    return found
 
 
-def undone(connection: apsw.Connection) -> list[Entry]:
+def undone(connection: Connection) -> list[Entry]:
     """Return the entries that were undone and are not erased, newest first. No list of entries has them."""
     rows = connection.execute(_UNDONE)
     return [entry for row in rows if (entry := entry_rows.unpack_entry(str(row[0])))]
 
 
-def texts(connection: apsw.Connection, entry_id: str) -> set[str]:
+def texts(connection: Connection, entry_id: str) -> set[str]:
     """Return every text that an entry ever had."""
     events = entry_rows.events(connection, "entry_id = ?", entry_id)
     found = {state.text for event in events for state in (event.before, event.after) if state}
@@ -64,7 +70,7 @@ def texts(connection: apsw.Connection, entry_id: str) -> set[str]:
 
 
 def erase(
-    connection: apsw.Connection,
+    connection: Connection,
     entry_id: str,
     *,
     at: float,
@@ -82,12 +88,17 @@ def erase(
     )
     entry_rows.add_event(connection, EntryEvent(seq, seq, at, kind, entry_id, by, "", None, None))
     for text in all_texts:
-        connection.execute("insert or ignore into unfinished(hash) values(?)", (vector_hash(text),))
+        connection.execute(_UNFINISHED, (vector_hash(text),))
         if digest is not None:
-            connection.execute("insert or replace into tombstones values(?, ?, ?)", (digest(text), at, seq))
+            add_tombstone(connection, digest(text), at=at, seq=seq)
 
 
-def restore_older(connection: apsw.Connection, entry_id: str, *, at: float, by: str) -> None:
+def add_tombstone(connection: Connection, digest: str, *, at: float, seq: int) -> None:
+    """Record that the text with this digest is forgotten, by the event with this number."""
+    connection.execute(_TOMBSTONE, (digest, at, seq))
+
+
+def restore_older(connection: Connection, entry_id: str, *, at: float, by: str) -> None:
     """Put the entries in force again that a forgotten one had superseded. Otherwise no entry would say either."""
     change = entry_rows.last_seq(connection)
     rows = connection.execute(f"{entry_rows.SELECT} where superseded_by = ?", (entry_id,)).fetchall()
@@ -103,16 +114,16 @@ def vector_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def unfinished(connection: apsw.Connection) -> list[str]:
+def unfinished(connection: Connection) -> list[str]:
     """Return the names of vectors that are not erased yet."""
     return [str(row[0]) for row in connection.execute("select hash from unfinished")]
 
 
-def finish(connection: apsw.Connection, hashes: Iterable[str]) -> None:
+def finish(connection: Connection, hashes: Iterable[str]) -> None:
     """Record that these vectors are erased."""
     connection.executemany("delete from unfinished where hash = ?", [(hash_,) for hash_ in hashes])
 
 
-def count(connection: apsw.Connection) -> int:
+def count(connection: Connection) -> int:
     """Return how many vectors are not erased yet."""
     return int(value(connection, "select count(*) from unfinished"))

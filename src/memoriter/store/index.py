@@ -20,7 +20,7 @@ from memoriter.errors import IndexBroken, SchemaTooNew, StoreError
 from memoriter.files.locks import file_lock
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store import cache, documents, keywords
-from memoriter.store.connection import inode_of, translate_values, value
+from memoriter.store.connection import inode_of, translate_values
 from memoriter.store.database import Database, discard, move_away
 from memoriter.store.documents import (
     APPLICATION_ID,
@@ -32,6 +32,7 @@ from memoriter.store.documents import (
     Surroundings,
 )
 from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
+from memoriter.store.transactions import value
 from memoriter.store.vectors import ENGINES, PineconeAccess, distrust_files, remove_unused
 
 if TYPE_CHECKING:
@@ -404,7 +405,7 @@ class SqliteIndex:
         with self._writing() as connection:
             connection.execute("insert into chunks_fts(chunks_fts) values('optimize')")
             connection.execute("delete from meta where key = 'unscrubbed'")
-        return self._database.truncate_log()
+        return self._database.purge()
 
     def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:
         """Do work that uses the index. If the index is damaged, replace it, rebuild it, and do the work again."""

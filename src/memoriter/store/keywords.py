@@ -12,7 +12,7 @@ from typing import NamedTuple
 import apsw
 
 from memoriter.records import Chunk, Source
-from memoriter.store.connection import value
+from memoriter.store.transactions import value
 from memoriter.text import date_tokens, tokenize
 
 #: The weight of a match in headings, path and date, relative to 1 in the text.

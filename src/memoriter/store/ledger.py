@@ -10,20 +10,23 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import apsw
-
 from memoriter.errors import NotFound
 from memoriter.records import Considered, Part, Recall, RecallHead, RecallPage
 from memoriter.sentences import pack, sentence, unpack
-from memoriter.store.connection import value
-from memoriter.store.database import Database
+from memoriter.store.transactions import NO_LIMIT, Connection, Transactions, value
 
 KEPT_QUERY_CHARS = 500
 #: Maximum number of recalls, up to 25 KB each.
 MAX_RECALLS = 5_000
 
-_OLDEST = "select id from recalls order by at desc, id desc limit -1 offset ?"
+_OLDEST = "select id from recalls order by at desc, id desc limit ? offset ?"
 
+_PUT_HEAD = """
+    insert into recalls(id, at, interface, session, query, characters, tokens, block)
+    values(?, ?, ?, ?, ?, ?, ?, ?)"""
+_PUT_ROW = """
+    insert into recalled(recall_id, position, kind, ref, entered, reason, score, parts, text)
+    values(?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _HEADS = """
     select r.id, r.at, r.interface, r.session, r.query, r.characters, r.tokens,
     (select count(*) from recalled c where c.recall_id = r.id and c.entered),
@@ -55,14 +58,13 @@ class RecallFilter:
 
 
 class Ledger:
-    """The ledger of one ``memory.db``, with at most ``max_recalls`` recalls."""
+    """The ledger of one agent."""
 
-    def __init__(self, database: Database, max_recalls: int = MAX_RECALLS) -> None:
+    def __init__(self, database: Transactions) -> None:
         self._database = database
-        self._max_recalls = max_recalls
 
-    def write(self, recall: Recall, used: Sequence[str]) -> None:
-        """Write a recall, and count the entries that entered the prompt."""
+    def write(self, recall: Recall, used: Sequence[str], *, max_recalls: int = MAX_RECALLS) -> None:
+        """Write a recall, and count the entries that entered the prompt. The oldest of too many recalls are deleted."""
         head = (recall.id, recall.at, recall.interface, recall.session, recall.query[:KEPT_QUERY_CHARS])
         rows = [
             (
@@ -79,18 +81,15 @@ class Ledger:
             for place, one in enumerate(recall.considered)
         ]
         with self._database.write() as connection:
-            size = (recall.characters, recall.tokens)
-            connection.execute(
-                "insert into recalls values(?, ?, ?, ?, ?, ?, ?, ?)", (*head, *size, recall.block)
-            )
-            connection.executemany("insert into recalled values(?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            connection.execute(_PUT_HEAD, (*head, recall.characters, recall.tokens, recall.block))
+            connection.executemany(_PUT_ROW, rows)
             connection.executemany(
                 "update entries set access_count = access_count + 1, last_accessed_at = ? where id = ?",
                 [(recall.at, entry_id) for entry_id in used],
             )
-            if value(connection, "select count(*) from recalls") > self._max_recalls:
+            if value(connection, "select count(*) from recalls") > max_recalls:
                 # A few more than necessary, so that this does not run at every write.
-                _delete(connection, _OLDEST, self._max_recalls - self._max_recalls // 16)
+                _delete(connection, _OLDEST, NO_LIMIT, max_recalls - max_recalls // 16)
 
     def prune(self, before: float) -> int:
         """Delete the recalls before a time and return how many there were."""
@@ -119,12 +118,12 @@ class Ledger:
             considered = tuple(_parse_considered(*row) for row in rows)
             return Recall(id_, at, interface, session, query, characters, tokens, considered, block)
 
-    def of_entry(self, entry_id: str, limit: int = -1) -> list[RecallHead]:
+    def of_entry(self, entry_id: str, limit: int = NO_LIMIT) -> list[RecallHead]:
         """Return the recalls through which an entry entered a prompt, newest first."""
         return list(self.page(RecallFilter(entry=entry_id), limit).recalls)
 
     def page(
-        self, where: RecallFilter, limit: int = -1, after: tuple[float, str] | None = None
+        self, where: RecallFilter, limit: int = NO_LIMIT, after: tuple[float, str] | None = None
     ) -> RecallPage:
         """Return one page of recalls, newest first. ``after`` is the end of the previous page."""
         clauses, bound = where.clauses()
@@ -136,14 +135,14 @@ class Ledger:
             ).fetchall()
             rows: list[Any] = connection.execute(
                 f"{_HEADS} where {clauses}{paging} order by r.at desc, r.id desc limit ?",
-                (*bound, *(after or ()), limit + 1 if limit >= 0 else -1),
+                (*bound, *(after or ()), limit + 1),
             ).fetchall()
-        heads = tuple(RecallHead(*row) for row in (rows[:limit] if limit >= 0 else rows))
-        more = 0 <= limit < len(rows)
+        heads = tuple(RecallHead(*row) for row in rows[:limit])
+        more = limit < len(rows)
         return RecallPage(heads, int(counted[0][0]), (heads[-1].at, heads[-1].id) if more else None)
 
 
-def erase_words(connection: apsw.Connection, ids: Sequence[str], words: Iterable[str]) -> None:
+def erase_words(connection: Connection, ids: Sequence[str], words: Iterable[str]) -> None:
     """Clear what recalls say about forgotten entries: their own rows, and all that contains one of the words.
 
     Queries, blocks, quoted lines, and the matching words of notes can all repeat a forgotten text.
@@ -171,7 +170,7 @@ def erase_words(connection: apsw.Connection, ids: Sequence[str], words: Iterable
     connection.executemany("update recalls set block = '' where id = ?", blocks)
 
 
-def erase_recalls(connection: apsw.Connection, where: RecallFilter) -> None:
+def erase_recalls(connection: Connection, where: RecallFilter) -> None:
     """Clear the queries and the session of recalls, together with the entries of that session or time."""
     clauses, bound = where.clauses()
     found = f"select r.id from recalls r where {clauses}"  # noqa: S608
@@ -189,9 +188,9 @@ _OF_REFS = "select distinct recall_id from recalled where ref in (select value f
 _CLEAR_ROW = "update recalled set reason = '', parts = '[]', text = '' where recall_id = ? and position = ?"
 
 
-def _delete(connection: apsw.Connection, which: str, bound: float) -> int:
-    connection.execute(f"delete from recalled where recall_id in ({which})", (bound,))  # noqa: S608
-    connection.execute(f"delete from recalls where id in ({which})", (bound,))  # noqa: S608
+def _delete(connection: Connection, which: str, *bound: float) -> int:
+    connection.execute(f"delete from recalled where recall_id in ({which})", bound)  # noqa: S608
+    connection.execute(f"delete from recalls where id in ({which})", bound)  # noqa: S608
     return connection.changes()
 
 

@@ -11,10 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import apsw
-
-from memoriter.store.connection import value
-from memoriter.store.database import Database
+from memoriter.store.transactions import Connection, Transactions, value
 
 DAY_S = 86_400.0
 #: Observed time advances at most this much between two observations.
@@ -25,7 +22,7 @@ MAX_BACK_S = 3600.0
 MAX_AHEAD_S = 60 * DAY_S
 
 _GET = "select value from meta where key = ?"
-_PUT = "insert or replace into meta(key, value) values(?, ?)"
+_PUT = "insert into meta(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class Jump:
 class Retention:
     """The observed time of one ``memory.db``, and the entries that wait to be erased."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Transactions) -> None:
         self._database = database
 
     def observe(self, now: float) -> float:
@@ -83,11 +80,12 @@ class Retention:
         with self._database.write() as connection:
             connection.execute(f"delete from retention where entry_id not in ({inside})", (waiting,))  # noqa: S608
             connection.execute(
-                f"insert or ignore into retention(entry_id, since) select id, ? from ({inside})",  # noqa: S608
+                f"insert into retention(entry_id, since) select id, ? from ({inside}) as waiting where true"  # noqa: S608
+                " on conflict do nothing",
                 (observed, waiting),
             )
 
 
-def _number(connection: apsw.Connection, key: str) -> float | None:
+def _number(connection: Connection, key: str) -> float | None:
     found = value(connection, _GET, (key,))
     return None if found is None else float(found)

@@ -23,12 +23,14 @@ from memoriter import logs
 from memoriter.background import Task, Workers
 from memoriter.errors import MemoriterError
 from memoriter.integrations.items.index import ItemIndex, chunks_of
-from memoriter.integrations.items.store import Item, ItemHit, ItemStore, Matching, Put
+from memoriter.integrations.items.store import Item, ItemHit, ItemStore, Matching, Put, open_file
 from memoriter.store.index import open_index
+from memoriter.store.opening import open_rows
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.memory import Memory
+    from memoriter.store.transactions import Transactions
 
 __all__ = ["DelayedWork", "Items", "count_namespaces", "open_items"]
 
@@ -49,12 +51,17 @@ def open_items(memory: Memory) -> Items:
     settings = memory.settings
     engine = settings.index.vector_engine
     # The values of frameworks never leave this machine.
-    return Items(settings.agent_folder, memory.embedder, engine="scan" if engine == "pinecone" else engine)
+    return Items(
+        settings.agent_folder,
+        memory.embedder,
+        engine="scan" if engine == "pinecone" else engine,
+        database=open_rows(settings.store, settings.agent, "items"),
+    )
 
 
 def count_namespaces(memory: Memory) -> int | None:
     """Count the namespaces that hold items, or return None if none was ever stored."""
-    if not (memory.settings.agent_folder / "items.db").exists():
+    if memory.settings.store.url is None and not (memory.settings.agent_folder / "items.db").exists():
         return None
     return len(memory.extension(open_items).namespaces())
 
@@ -69,11 +76,12 @@ class Items:
         *,
         engine: str = "scan",
         clock: Callable[[], float] = time.time,
+        database: Transactions | None = None,
     ) -> None:
         from memoriter.embedding import Batched
 
         self.clock = clock
-        self.store = ItemStore(folder)
+        self.store = ItemStore(database or open_file(folder / "items.db"))
         index = open_index(folder / INDEX_FOLDER, engine=engine)
         batched = Batched(embedder) if embedder else None
         self.index = ItemIndex(self.store, index, embedder, batched, clock=lambda: self.clock())  # noqa: PLW0108 - a test may replace the clock

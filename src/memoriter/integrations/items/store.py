@@ -1,4 +1,5 @@
-"""``items.db``: the source of truth for named values. A change is on disk when its method returns.
+"""The source of truth for named values: ``items.db``, or tables on Postgres. A change is durable when its method
+returns.
 
 An item is found by its namespace and key, until it is deleted or expires. Keywords and vectors are derived: an index
 follows the numbers of the changes.
@@ -6,7 +7,9 @@ follows the numbers of the changes.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +18,9 @@ from typing import Any, Literal
 import apsw
 
 from memoriter.errors import WriteError
-from memoriter.store.connection import Migration, value
+from memoriter.store.connection import Migration
 from memoriter.store.database import Database
+from memoriter.store.transactions import Connection, Transactions, value
 
 #: Integers below this are exact as floats.
 MAX_EXACT = 2.0**53
@@ -133,18 +137,17 @@ _M001 = Migration(
     "m001_initial",
     (
         "create table meta(key text primary key, value text not null) without rowid",
-        "insert into meta(key, value) values('store', lower(hex(randomblob(16))))",
         """create table items(
             id text primary key, namespace text not null, key text not null, value text not null,
             texts text not null, created_at real not null, updated_at real not null, ttl_s real,
-            expires_at real, unique(namespace, key))""",
+            expires_at real, seq integer not null, unique(namespace, key))""",
         "create index items_expiry on items(expires_at) where expires_at is not null",
         # One row for every item that ever existed. A change gives it a new number, greater than all before.
-        """create table changes(
-            seq integer primary key autoincrement, id text not null unique, namespace text not null)""",
+        "create table item_changes(id text primary key, seq integer not null, namespace text not null) without rowid",
+        "create index item_changes_seq on item_changes(seq)",
         # Deleted items, by id, and their vectors, by hash, that the derived index may still hold, so that an
         # interrupted erasure can be completed.
-        "create table unfinished(hash text primary key) without rowid",
+        "create table item_erasures(hash text primary key) without rowid",
     ),
 )
 
@@ -152,33 +155,50 @@ MIGRATIONS = (_M001,)
 
 _COLUMNS = "id, namespace, key, value, texts, created_at, updated_at, ttl_s, expires_at"
 _ALIVE = "(expires_at is null or expires_at > ?)"
-_NEWEST_FIRST = "order by updated_at desc, rowid desc"
+_NEWEST_FIRST = "order by updated_at desc, seq desc"
 _PUT = """
-    insert into items(id, namespace, key, value, texts, created_at, updated_at, ttl_s, expires_at)
-    values(lower(hex(randomblob(16))), ?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7)
-    on conflict(namespace, key) do update set
-        value = ?3, texts = ?4, updated_at = ?5, ttl_s = ?6, expires_at = ?7
+    insert into items(id, namespace, key, value, texts, created_at, updated_at, ttl_s, expires_at, seq)
+    values(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    on conflict(namespace, key) do update set value = excluded.value, texts = excluded.texts,
+        updated_at = excluded.updated_at, ttl_s = excluded.ttl_s, expires_at = excluded.expires_at,
+        seq = excluded.seq
     returning id"""
+_CHANGE = """
+    insert into item_changes(id, seq, namespace) values(?, ?, ?)
+    on conflict(id) do update set seq = excluded.seq, namespace = excluded.namespace"""
 
-_NEWEST = "select max(seq) from sqlite_sequence where name = 'changes'"
+# The number of the newest change, and the id of the store. Rows of deleted items go, but no number is used twice.
+_META = "select value from meta where key = ?"
+_SET_META = "insert into meta(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
+_STORE, _SEQ = "items", "items_seq"
 _FORGET = """
-    delete from changes where id = ?1 and seq <= ?2 and not exists(select 1 from items where id = ?1)"""
+    delete from item_changes where id = ?1 and seq <= ?2 and not exists(select 1 from items where id = ?1)"""
+
+
+def open_file(path: Path, *, timeout_s: float = 30.0) -> Database:
+    """Open the ``items.db`` at this path."""
+    return Database(
+        path,
+        application_id=APPLICATION_ID,
+        migrations=MIGRATIONS,
+        synchronous="FULL",
+        timeout_s=timeout_s,
+    )
 
 
 class ItemStore:
-    """The contents of ``items.db``. Safe to use from several threads and processes."""
+    """The items in one database. Safe to use from several threads and processes."""
 
-    def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
-        self.path = folder / "items.db"
-        self.database = Database(
-            self.path,
-            application_id=APPLICATION_ID,
-            migrations=MIGRATIONS,
-            synchronous="FULL",
-            timeout_s=timeout_s,
-        )
-        with self.database.read() as connection:
-            self.store_id = str(value(connection, "select value from meta where key = 'store'"))
+    def __init__(self, database: Transactions) -> None:
+        self.database = database
+        with database.read() as connection:
+            found = value(connection, _META, (_STORE,))
+        if found is None:
+            with database.write() as connection:  # the first use by this agent
+                found = value(connection, _META, (_STORE,)) or secrets.token_hex(16)
+                connection.execute(_SET_META, (_STORE, found))
+        #: An id that no other store has.
+        self.store_id = str(found)
 
     # ---- reading ---------------------------------------------------------------------------------------------
 
@@ -199,16 +219,17 @@ class ItemStore:
     ) -> list[tuple[str, dict[str, Any]]]:
         """Return ids in the same order, each with these members of its value, if it may meet the conditions."""
         clause, bound = _under(prefix)
-        asked = question(names, conditions)
         statement = "select id, {} from items where {} and {}{} {}"
         with self.database.read() as connection:
-            try:
+            if self.database.reads_json:
+                asked = question(names, conditions)
                 filled = statement.format(asked.part, _ALIVE, clause, asked.clause, _NEWEST_FIRST)
                 values = (*asked.part_bound, now, *bound, *asked.clause_bound)
-                rows: Any = connection.execute(filled, values).fetchall()
-            except apsw.SQLError:  # a value is nested too deeply for SQLite, so Python reads them all
-                filled = statement.format("value", _ALIVE, clause, "", _NEWEST_FIRST)
-                rows = connection.execute(filled, (now, *bound)).fetchall()
+                with contextlib.suppress(apsw.SQLError):  # a value is nested too deeply for SQLite
+                    rows = connection.execute(filled, values).fetchall()
+                    return [(item_id, json.loads(part)) for item_id, part in rows]
+            filled = statement.format("value", _ALIVE, clause, "", _NEWEST_FIRST)
+            rows = connection.execute(filled, (now, *bound)).fetchall()  # Python reads them all
         return [(item_id, json.loads(part)) for item_id, part in rows]
 
     def load(self, ids: Iterable[str], *, now: float) -> dict[str, Item]:
@@ -246,14 +267,16 @@ class ItemStore:
         expires = None if put.ttl_s is None else at + put.ttl_s
         name = (_pack(put.namespace), _encodable(put.key))
         with self.database.write() as connection:
-            bound = (*name, json.dumps(put.value), json.dumps(put.texts), at, put.ttl_s, expires)
-            _record_change(connection, str(value(connection, _PUT, bound)), put.namespace)
+            seq = _next_seq(connection)
+            content = (json.dumps(put.value), json.dumps(put.texts))
+            bound = (secrets.token_hex(16), *name, *content, at, at, put.ttl_s, expires, seq)
+            connection.execute(_CHANGE, (value(connection, _PUT, bound), seq, _pack(put.namespace)))
 
     def delete(self, item: Item) -> None:
         """Delete an item."""
         with self.database.write() as connection:
             connection.execute("delete from items where id = ?", (item.id,))
-            _record_change(connection, item.id, item.namespace)
+            connection.execute(_CHANGE, (item.id, _next_seq(connection), _pack(item.namespace)))
 
     def mark_for_erasure(self, item: Item, hashes: Iterable[str]) -> None:
         """Record that the derived index may still hold a deleted item and its vectors.
@@ -261,9 +284,9 @@ class ItemStore:
         The record carries the number of the change, so an item that is deleted again while it is erased keeps one.
         """
         with self.database.write() as connection:
-            number = value(connection, _NEWEST)
+            number = value(connection, _META, (_SEQ,))
             names = [(f"{name} {number}",) for name in (item.id, *hashes)]
-            connection.executemany("insert or ignore into unfinished(hash) values(?)", names)
+            connection.executemany("insert into item_erasures(hash) values(?) on conflict do nothing", names)
 
     def refresh(self, ids: Iterable[str], *, at: float) -> None:
         """Start the time to live of these items again, if they have one."""
@@ -278,38 +301,38 @@ class ItemStore:
     def seq(self) -> int:
         """Return the number of the newest change; 0 before the first."""
         with self.database.read() as connection:
-            return int(value(connection, _NEWEST) or 0)
+            return int(value(connection, _META, (_SEQ,)) or 0)
 
     def mark(self, seq: int) -> str:
         """Return a text that identifies a change. The number suffices until a later change replaces its row.
 
-        A row of ``changes`` moves with its item, so there is no lasting record of a single change.
+        A row of ``item_changes`` moves with its item, so there is no lasting record of a single change.
         """
         return str(seq)
 
     def changed_since(self, seq: int) -> dict[str, tuple[str, ...]]:
         """Return the namespaces of the items that changed after this change, by id, including deleted ones."""
         with self.database.read() as connection:
-            rows = connection.execute("select id, namespace from changes where seq > ?", (seq,))
+            rows = connection.execute("select id, namespace from item_changes where seq > ?", (seq,))
             return {str(item_id): tuple(json.loads(str(packed))) for item_id, packed in rows}
 
     def unfinished(self) -> list[str]:
         """Return what is not erased yet: hashes of vectors and ids of items, each with the number of its change."""
         with self.database.read() as connection:
-            return [str(row[0]) for row in connection.execute("select hash from unfinished")]
+            return [str(row[0]) for row in connection.execute("select hash from item_erasures order by hash")]
 
     def finish(self, names: Iterable[str], seq: int) -> bool:
         """Truncate the log, and record that these are erased and that the index contains this change.
 
         Return False while another process reads, because the log then still contains deleted text.
         """
-        if not self.database.truncate_log():
+        if not self.database.purge():
             return False
         with self.database.write() as connection:
             gone = list(names)
-            connection.executemany("delete from unfinished where hash = ?", [(name,) for name in gone])
+            connection.executemany("delete from item_erasures where hash = ?", [(name,) for name in gone])
             connection.executemany(_FORGET, [(name.partition(" ")[0], seq) for name in gone])
-        return self.database.truncate_log()
+        return self.database.purge()
 
     def close(self) -> None:
         """Close every connection."""
@@ -333,9 +356,11 @@ def _item(
     return Item(item_id, *where, json.loads(content), tuple(json.loads(texts)), created, updated, *time)
 
 
-def _record_change(connection: apsw.Connection, item_id: str, namespace: Sequence[str]) -> None:
-    statement = "insert or replace into changes(id, namespace) values(?, ?)"
-    connection.execute(statement, (item_id, _pack(namespace)))
+def _next_seq(connection: Connection) -> int:
+    """Return the number of a new change. In a write transaction no other process can take it."""
+    number = int(value(connection, _META, (_SEQ,)) or 0) + 1
+    connection.execute(_SET_META, (_SEQ, str(number)))
+    return number
 
 
 def _pack(namespace: Sequence[str]) -> str:

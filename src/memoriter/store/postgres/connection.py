@@ -69,9 +69,9 @@ class PostgresConnection:
         self.raw = raw
         self._cursor = psycopg.RawCursor(raw)
 
-    def execute(self, statement: str, bound: Sequence[object] | None = None) -> Rows:
+    def execute(self, statement: str, bindings: Any = None, /) -> Rows:
         """Run a statement and return its rows."""
-        self._cursor.execute(translate(statement), bound or None)
+        self._cursor.execute(translate(statement), bindings or None)
         return Rows(self._cursor.fetchall()) if self._cursor.description else Rows()
 
     def fetch(self, statement: str, bound: Sequence[object]) -> Rows:
@@ -79,7 +79,7 @@ class PostgresConnection:
         self._cursor.execute(translate(statement), bound, binary=True)
         return Rows(self._cursor.fetchall())
 
-    def executemany(self, statement: str, rows: Iterable[Sequence[object]]) -> Rows:
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Rows:
         """Run a statement once for each sequence of values."""
         bound = list(rows)
         if bound:

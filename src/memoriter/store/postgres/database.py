@@ -17,7 +17,9 @@ from psycopg import sql
 from memoriter.errors import StoreBroken, StoreError, StoreLocked
 from memoriter.store.connection import translate_values
 from memoriter.store.postgres.connection import PostgresConnection, translate_errors
+from memoriter.store.postgres.schema import AREA_TABLES
 from memoriter.store.postgres.server import SCHEMA, PostgresServer, lock_number, roll_back
+from memoriter.store.transactions import Traces
 
 DEFAULT_TENANT = "default"
 STATEMENT_TIMEOUT_MS = 60_000
@@ -31,9 +33,13 @@ class PostgresDatabase:
     ``area`` names the lock of writers: databases with different areas do not wait for each other.
     """
 
+    traces = Traces("forget.dead_rows", "forget.busy_rows", ("forget.server_logs", "forget.replicas"))
+    reads_json = False
+
     def __init__(
         self, server: PostgresServer, *, agent: str, tenant: str = DEFAULT_TENANT, area: str = "entries"
     ) -> None:
+        self._tables = AREA_TABLES.get(area, ())
         self.server = server
         self.name = server.name
         self.tenant, self.agent = tenant, agent
@@ -130,6 +136,32 @@ class PostgresDatabase:
                     self._writer, self._owner = None, None
         finally:
             self._write_lock.release()
+
+    # ---- erasing and checking --------------------------------------------------------------------------------
+
+    def purge(self) -> bool:
+        """Let the server remove the dead rows of this area's tables. Return False while others may still read them.
+
+        The free space that they leave in the files is not overwritten before it is used again.
+        """
+        if self._owner == threading.get_ident():
+            raise StoreError(f"The dead rows of {self.name} cannot be removed inside a transaction.")
+        from memoriter.store.postgres.vacuum import vacuum
+
+        return vacuum(self, self._tables)
+
+    def changes_of_others(self) -> int | None:
+        """Return None: the numbers of the changes themselves say it."""
+        return None
+
+    def check(self, *, deep: bool = False) -> list[str]:  # noqa: ARG002 - the server checks its pages
+        """Return why the database cannot be read, one sentence each. The server itself detects damage."""
+        try:
+            with self.read() as connection:
+                connection.execute("select 1")
+        except StoreError as error:
+            return [str(error)]
+        return []
 
     # ---- transactions ----------------------------------------------------------------------------------------
 

@@ -234,4 +234,32 @@ _FILES = PostgresMigration(
     ),
 )
 
-MIGRATIONS = (_ENTRIES, _INDEX, _FILES)
+_ITEMS = PostgresMigration(
+    "items",
+    (
+        *table(
+            "items",
+            """id text not null, namespace text not null, key text not null, value text not null,
+            texts text not null, created_at double precision not null, updated_at double precision not null,
+            ttl_s double precision, expires_at double precision, seq bigint not null,
+            unique(tenant, agent, namespace, key)""",
+            key="id",
+            indexes=("items_expiry on items(expires_at) where expires_at is not null",),
+        ),
+        *table(
+            "item_changes",
+            "id text not null, seq bigint not null, namespace text not null",
+            key="id",
+            indexes=("item_changes_seq on item_changes(seq)",),
+        ),
+        *table("item_erasures", "hash text not null", key="hash", is_large=False),
+    ),
+)
+
+#: The tables that hold texts of each area, which an erasure vacuums.
+AREA_TABLES = {
+    "entries": ("entries", "events", "recalls", "recalled"),
+    "items": ("items",),
+}
+
+MIGRATIONS = (_ENTRIES, _INDEX, _FILES, _ITEMS)

@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 from psycopg import conninfo, errors, sql
+from psycopg.types.string import StrDumper
 
 from memoriter.errors import ConfigError, SchemaTooNew, StoreError, StoreUnavailable
 from memoriter.store.postgres.connection import connection_problem, translate_errors
@@ -67,9 +68,12 @@ class PostgresServer:
     def connect(self) -> psycopg.Connection[Any]:
         """Open a new connection, outside the pool. It commits every statement."""
         try:
-            return psycopg.connect(**self._parameters, autocommit=True)
+            connection = psycopg.connect(**self._parameters, autocommit=True)
         except psycopg.Error as error:
             raise StoreUnavailable(f"{self.name} cannot be reached: {connection_problem(error)}.") from error
+        # Text is text. By default, psycopg lets the server guess, which fails where it has nothing to guess from.
+        connection.adapters.register_dumper(str, StrDumper)
+        return connection
 
     @contextlib.contextmanager
     def begin(self, prologue: str) -> Iterator[psycopg.Connection[Any]]:

@@ -24,8 +24,9 @@ from memoriter.errors import StoreBroken, StoreError, StoreLocked, StoreUnavaila
 from memoriter.records import Identity
 from memoriter.sentences import sentence
 from memoriter.store import cache
-from memoriter.store.connection import store_lock, value
+from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
+from memoriter.store.transactions import value
 from memoriter.store.vectors.nearest import blocks
 from memoriter.store.vectors.sidefiles import best, identity_key, positions, products
 

@@ -16,8 +16,8 @@ import apsw
 from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store import cache
-from memoriter.store.connection import value
 from memoriter.store.database import Database
+from memoriter.store.transactions import value
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Rows, Vector

@@ -1,0 +1,76 @@
+"""Open the entries of an agent: in files of its folder, or in any database with any index."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memoriter.entries.collection import INDEX_NAME, Entries, EntryOptions
+from memoriter.errors import StoreBroken
+from memoriter.store.entry_store import EntryStore, open_file
+from memoriter.store.index import open_index
+from memoriter.store.vectors import PineconeAccess
+
+if TYPE_CHECKING:
+    from memoriter.embedding import Embedder
+    from memoriter.store import Index
+    from memoriter.store.transactions import Transactions
+
+
+def open_entries(
+    folder: Path,
+    embedder: Embedder | None = None,
+    *,
+    engine: str = "scan",
+    pinecone: PineconeAccess | None = None,
+    options: EntryOptions | None = None,
+    clock: Callable[[], float] = time.time,
+    database: Path | None = None,
+    index_folder: Path | None = None,
+) -> Entries:
+    """Open the entries in an agent's folder, or at other places: the file ``database`` and the ``index_folder``."""
+    index = open_index(index_folder or folder / INDEX_NAME, engine=engine, pinecone=pinecone)
+    file = database or folder / "memory.db"
+
+    def open_() -> Transactions:
+        _check_not_lost(file, index)
+        return open_file(file)
+
+    return connect_entries(open_, index, embedder, options=options, clock=clock)
+
+
+def connect_entries(
+    open_database: Callable[[], Transactions],
+    index: Index,
+    embedder: Embedder | None = None,
+    *,
+    options: EntryOptions | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Entries:
+    """Open the entries in a database, with an index that follows it. If that fails, both are closed."""
+    from memoriter.embedding import Batched
+
+    batched = Batched(embedder) if embedder else None
+    database: Transactions | None = None
+    try:
+        database = open_database()
+        return Entries(EntryStore(database), index, embedder, batched, options, clock=clock)
+    except BaseException:
+        if database is not None:
+            database.close()
+        index.close()
+        raise
+
+
+def _check_not_lost(database: Path, index: Index) -> None:
+    """Raise `StoreBroken` if the database is missing or empty although its index knows entries."""
+    if database.exists() and database.stat().st_size:
+        return
+    known = index.healing(index.total)
+    if known:
+        raise StoreBroken(
+            f"{database} is {'empty' if database.exists() else 'missing'}, although its index knows {known} entries."
+            f" Restore the file from a backup, or delete {index.folder} to start without them."
+        )

@@ -1,0 +1,40 @@
+"""Open an agent's rows on a Postgres server. The packages for Postgres are an extra and load only here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from memoriter.errors import StoreError
+
+if TYPE_CHECKING:
+    from pydantic import SecretStr
+
+    from memoriter.store.postgres import PostgresDatabase
+
+
+class ServerSettings(Protocol):
+    """The settings that name a server."""
+
+    @property
+    def url(self) -> SecretStr | None: ...
+
+    @property
+    def tenant(self) -> str: ...
+
+    @property
+    def connections(self) -> int: ...
+
+
+def open_rows(store: ServerSettings, agent: str, area: str) -> PostgresDatabase | None:
+    """Open this agent's rows on the server that the settings name; None if they name none.
+
+    ``area`` names what is written, such as "entries". Writers of one area wait for each other.
+    """
+    if store.url is None:
+        return None
+    try:
+        from memoriter.store.postgres import PostgresDatabase, open_server
+    except ImportError as error:
+        raise StoreError("Postgres needs an extra. Run `pip install 'memoriter[postgres]'`.") from error
+    server = open_server(store.url.get_secret_value(), connections=store.connections)
+    return PostgresDatabase(server, agent=agent, tenant=store.tenant, area=area)
