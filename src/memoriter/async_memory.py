@@ -224,6 +224,7 @@ class AsyncMemory(_Forwarding[Memory]):
     flush = forward(Memory.flush)
     transcript_writer = forward(Memory.transcript_writer)
     agent_folder = forward(Memory.agent_folder)
+    exchange = forward(Memory.exchange)
     check_workspace = forward(Memory.check_workspace)
     mark_changed = forward(Memory.mark_changed)
     status = forward(Memory.status)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack
 from memoriter.build import (
     build_engine,
     build_entries,
+    build_exchange,
     build_extractor,
     build_notes,
     build_writer,
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from memoriter.entries.extract import Extractor
     from memoriter.notes.agent_folder import AgentFolder
     from memoriter.notes.collection import Notes
+    from memoriter.notes.exchange import FolderExchange
     from memoriter.notes.writer import NoteWriter
     from memoriter.recall.inject import Injector, Recalled
     from memoriter.sessions.outside_text import TrustRules
@@ -632,6 +634,11 @@ class Memory:
         name = folder or self.settings.files.folder
         name = "" if name == "." else name
         return AgentFolder(self.settings.workspace, name, shown=shown, was_there=known)
+
+    def exchange(self, folder: Path | str) -> FolderExchange:
+        """Return what keeps a folder of Markdown files in step with the notes of the workspace."""
+        self._check_open()
+        return build_exchange(self.settings, self._engine, Path(folder).expanduser().absolute())
 
     def check_workspace(self) -> None:
         """Raise `WriteError` if the workspace is missing although its notes are indexed, as when it is unmounted."""

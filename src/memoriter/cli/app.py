@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import backups, configuration, entries, folders, resident, server, sessions, setup
+from memoriter.cli import (
+    backups,
+    configuration,
+    entries,
+    exchange,
+    folders,
+    resident,
+    server,
+    sessions,
+    setup,
+)
 from memoriter.cli.context import GlobalOptions, Json, Words, join_words
 from memoriter.cli.grouping import CommandGroup
 
@@ -283,6 +293,7 @@ def call(
 
 entries.register(app)
 backups.register(app)
+exchange.register(app)
 sessions.register(app)
 setup.register(app)
 server.register(app)

@@ -58,7 +58,15 @@ from memoriter.records.entries import (
     Remembered,
     referenced_id,
 )
-from memoriter.records.reports import Problem, Progress, ProgressCallback, Status, SyncReport
+from memoriter.records.reports import (
+    ExchangedNote,
+    ExchangeReport,
+    Problem,
+    Progress,
+    ProgressCallback,
+    Status,
+    SyncReport,
+)
 
 __all__ = [
     "HIGH_CONFIDENCE",
@@ -83,6 +91,8 @@ __all__ = [
     "EntryState",
     "EntryType",
     "Excerpt",
+    "ExchangeReport",
+    "ExchangedNote",
     "Explanation",
     "Facets",
     "FoundFile",

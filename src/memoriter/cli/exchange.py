@@ -1,0 +1,113 @@
+"""The commands `pull` and `push`, which keep a folder of Markdown files in step with the notes.
+
+Imports of the package stay inside the functions, so that ``--help`` loads only typer.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memoriter.cli.context import Json
+
+if TYPE_CHECKING:
+    from memoriter.errors import MemoriterError
+    from memoriter.records import ExchangedNote, ExchangeReport
+
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Your folder of notes. Created if it is missing.")
+]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Keep both sides in step until you stop the command with Ctrl-C.")
+]
+
+WORDS = {
+    "pulled": "pulled",
+    "pushed": "pushed",
+    "removed here": "removed from the folder",
+    "removed there": "removed from the memory",
+    "to push": "changed in the folder, run `memoriter push`",
+    "to pull": "changed in the memory, run `memoriter pull`",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command(epilog="Examples: memoriter pull ~/notes · memoriter pull ~/notes --watch")(pull)
+    app.command(epilog="Examples: memoriter push ~/notes · memoriter push ~/notes --json")(push)
+
+
+def pull(context: typer.Context, folder: Folder, watch: Watch = False, as_json: Json = False) -> None:
+    """Copy notes that have changed in the memory to a folder.
+
+    Notes that you have changed in the folder stay as they are, until you push them. If a note has changed on both
+    sides, the folder keeps your version, and the memory's version is written beside it.
+    """
+    _exchange(context, folder, watch, as_json, push=False)
+
+
+def push(context: typer.Context, folder: Folder, watch: Watch = False, as_json: Json = False) -> None:
+    """Copy notes that you have changed in a folder to the memory.
+
+    Notes that have changed in the memory stay as they are, until you pull them. If a note has changed on both sides,
+    the memory keeps its version, and your version is written beside it.
+    """
+    _exchange(context, folder, watch, as_json, push=True)
+
+
+def _exchange(context: typer.Context, folder: Path, watch: bool, as_json: bool, *, push: bool) -> None:
+    with context.obj.memory() as memory:
+        exchange = memory.exchange(folder)
+        if watch:
+            stop = threading.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: stop.set())
+            exchange.watch(lambda result: _print_result(result, as_json), stop)
+            return
+        report = exchange.push() if push else exchange.pull()
+    _print_report(report, as_json)
+    if report.problems:
+        raise typer.Exit(1)
+
+
+def _print_result(result: ExchangeReport | MemoriterError, as_json: bool) -> None:
+    from memoriter.records import ExchangeReport
+
+    if isinstance(result, ExchangeReport):
+        _print_report(result, as_json)
+    else:
+        sys.stderr.write(f"memoriter: {result}\n")
+
+
+def _print_report(report: ExchangeReport, as_json: bool) -> None:
+    from memoriter.cli import render
+
+    if as_json:
+        render.to_json(
+            {
+                "folder": str(report.folder),
+                "notes": [
+                    {"path": note.path, "action": note.action, "copy": note.copy} for note in report.notes
+                ],
+                "same": report.same,
+                "problems": [{"path": problem.path, "reason": problem.reason} for problem in report.problems],
+            }
+        )
+        return
+    lines = [f"{note.path}: {_describe(note)}" for note in report.notes]
+    lines.append(f"{render.count(report.same, 'note')} unchanged.")
+    sys.stdout.write("\n".join(map(render.plain, lines)) + "\n")
+    sys.stdout.flush()
+    for problem in report.problems:
+        sys.stderr.write(render.plain(f"memoriter: {problem.path}: {problem.reason}") + "\n")
+
+
+def _describe(note: ExchangedNote) -> str:
+    if note.action == "conflict":
+        return f"changed on both sides; both versions are kept, the other one as {note.copy}"
+    return WORDS[note.action]
