@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from soak.forking import ForkFailed, in_fork, load_everything
+from soak.forking import ForkFailed, in_fork, load_core
 from soak.part import Part, Round, Task
 from soak.writers import Home
 
@@ -24,15 +24,14 @@ TRUTH = (
     "tokens.json",
     "pinecone",
 )
-DAMAGES = 25
-QUERIES = (
-    "heron 17",
-    "marsh at dawn",
-    "备份 数据库",
-    "what is stork number 23?",
-    "invoices drawer 4",
-    "stork 31",
+DAMAGES = 100
+#: Queries whose answers hold every note, the transcript and every entry, so that no lost row stays unnoticed.
+NOTES, ENTRIES, ITEMS = (
+    ("heron marsh at dawn 备份", "invoices drawer"),
+    "stork nests on tower",
+    "invoices of drawer",
 )
+ALL = 100
 Damage = Callable[[Path, random.Random], None]
 
 
@@ -113,11 +112,11 @@ def prepare(home: Home) -> None:
     from memoriter.integrations.items.store import Put
 
     home.create()
-    for number in range(40):
+    for number in range(24):
         text = f"# Note {number}\n\nThe heron {number} stands in the marsh at dawn.\n\n数据库备份第 {number} 份。\n"
         (home.workspace / f"memory/{number}.md").write_text(text)
     with open_memory(home) as memory:
-        for number in range(40):
+        for number in range(24):
             memory.remember(f"The stork number {number} nests on tower {number * 7 + 3}", "fact")
         items = memory.extension(open_items)
         items.put(
@@ -136,12 +135,12 @@ def _answers(memory: Any) -> list[list[object]]:
     from memoriter.integrations.items import open_items
 
     answers: list[list[object]] = []
-    for query in QUERIES:
-        answer = memory.search(query, min_score=0)
+    for query in NOTES:
+        answer = memory.search(query, min_score=0, max_results=ALL)
         answers.append([[hit.path, hit.start_line, round(hit.score, 6)] for hit in answer.hits])
-        found = memory.entries.search(query, limit=5)
-        answers.append([[hit.entry.text, round(hit.similarity, 6)] for hit in found.hits])
-    items = memory.extension(open_items).search(("soak",), "invoices of drawer 4", limit=3)
+    found = memory.entries.search(ENTRIES, limit=ALL)
+    answers.append([[hit.entry.text, round(hit.similarity, 6)] for hit in found.hits])
+    items = memory.extension(open_items).search(("soak",), ITEMS, limit=ALL)
     answers.append([hit.item.key for hit in items])
     return answers
 
@@ -159,8 +158,8 @@ def first_use(home: Home) -> list[str]:
     wrong = []
     try:
         with open_memory(home) as memory:
-            memory.search(QUERIES[0])
-            memory.recall(QUERIES[3])
+            memory.search(NOTES[0])
+            memory.recall(ENTRIES)
             try:
                 memory.sync()
             except MemoriterError as error:
@@ -187,7 +186,7 @@ class Damaged:
     """A healthy home, and copies of it that are damaged one after the other."""
 
     def __init__(self, folder: Path) -> None:
-        load_everything()
+        load_core()
         self._base, self.home = Home(folder / "base"), Home(folder / "home")
         in_fork(prepare, self.restore(create=True))
         shutil.copytree(self.home.root, self._base.root)

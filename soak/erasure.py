@@ -17,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from soak.bytescan import holders, tables
-from soak.forking import ForkFailed, load_everything
+from soak.forking import ForkFailed, load_core
 from soak.part import Part, Round, Task
 from soak.writers import Home, words
 
 ENGINES = ("scan", "sqlite-vec", "lancedb")
-HISTORIES = 12
+#: How often a history uses each engine. LanceDB must be loaded in each process, because its threads survive no fork.
+SHARES = (10, 10, 1)
+HISTORIES = 40
 #: Steps of one process of a history, and the longest time until it is killed.
 STEPS, MAX_LIFE_S = 10, 0.15
 
@@ -236,21 +238,26 @@ def run(task: Task) -> Round:
 
 
 def _histories(
-    task: Task, histories: int, forget: Callable[..., None], engines: Sequence[str] = ENGINES
+    task: Task,
+    histories: int,
+    forget: Callable[..., None],
+    engines: Sequence[str] = ENGINES,
+    shares: Sequence[int] = SHARES,
 ) -> Round:
-    load_everything()
+    load_core()
     done = Round()
     for number in range(histories):
+        engine = engines[number] if number < len(engines) else task.random.choices(engines, shares)[0]
         try:
-            _history(task, number, forget, done, engines[number % len(engines)])
+            _history(task, number, forget, done, engine)
         except ForkFailed as failed:
-            done.fail(f"{engines[number % len(engines)]}: {failed}")
+            done.fail(f"{engine}: {failed}")
     return done
 
 
 def control(task: Task) -> Round:
     """Forget with an eraser that deletes rows and forgets their copies."""
-    return _histories(task, 4, delete_rows, ENGINES[:1])
+    return _histories(task, 4, delete_rows, ENGINES[:1], SHARES[:1])
 
 
 PART = Part(

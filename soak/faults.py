@@ -3,8 +3,10 @@
 `shim.c` is loaded with LD_PRELOAD and counts the calls of the process that write, sync, truncate, rename or link below
 the home and the workspace. Each write path runs once to count its calls, and then once for each call and each fault:
 the disk is full from there on, full in the middle of a write, one I/O error, a kill before the call, a kill in the
-middle of it. Afterwards the truth must be as before or as after the write, a confirmed write must be there, an error
-must be one of this package, and the memory must work again.
+middle of it. Only a write can be half done, and a kill within a sync leaves the files as a kill before it does, so
+those faults are not repeated for other calls. Opening a home is a path of its own; the other paths start with an open
+memory. Afterwards the truth must be as before or as after the write, a confirmed write must be there, an error must be
+one of this package, and the memory must work again.
 """
 
 from __future__ import annotations
@@ -13,15 +15,15 @@ import ctypes
 import errno
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from soak.forking import ForkFailed, in_fork, load_everything
+from soak.forking import ForkFailed, in_fork, load_core
 from soak.part import Part, Round, Task
 from soak.writers import Home
 
@@ -34,6 +36,14 @@ FAULTS = {
     "kill before": (KILL_BEFORE, 0, 0),
     "kill within": (KILL_WITHIN, 0, 0),
 }
+#: Faults that differ from the others, by the kind of call that the shim reports.
+FAULTS_OF = {
+    "w": tuple(FAULTS),
+    "s": ("disk full", "I/O error", "kill before"),
+    "c": ("disk full", "I/O error", "kill before", "kill within"),
+}
+#: The path that opens a home whose files are new to it, as after a restore or a copy, and closes it again.
+OPEN = "open a copied home"
 FIRST, SECOND = "The heron stands in the northern marsh", "Invoices are paid on the third Friday"
 MESSAGES = [
     {"role": "user", "content": "Remember that the stork nests on the water tower."},
@@ -88,6 +98,7 @@ def _touch_and_sync(memory: Any) -> None:
 
 
 PATHS: dict[str, Callable[[Any], object]] = {
+    OPEN: lambda _: None,
     "add an entry": lambda memory: memory.remember("The kettle is in the blue cupboard", "fact"),
     "repeat an entry": lambda memory: memory.remember(FIRST, "fact"),
     "update an entry": lambda memory: memory.entries.update(_entry_id(memory, FIRST), text="Herons left"),
@@ -155,46 +166,39 @@ def prepare(home: Home) -> None:
         memory.sync()
 
 
-def snapshot(home: Home) -> Snapshot:
-    """Return what a home knows, without ids and times."""
+def snapshot(home: Home, is_used: bool = False) -> Snapshot:
+    """Return what a home knows, without ids and times. ``is_used`` also checks that it works again after a fault."""
     with open_memory(home) as memory:
-        entries = sorted((entry.text, entry.state) for entry in memory.entries.list(states=()))
-        transcript = memory.transcript_writer("s0").items()
-        items = sorted((hit.item.key, str(hit.item.value)) for hit in _items(memory).search(("soak",)))
-        problems = memory.entries.check(deep=True)
-    notes = {
-        _timeless(str(file.relative_to(home.workspace))): _timeless(file.read_text("utf-8", errors="replace"))
+        found: Snapshot = {
+            "entries": sorted((entry.text, entry.state) for entry in memory.entries.list(states=())),
+            "transcript": memory.transcript_writer("s0").items(),
+            "items": sorted((hit.item.key, str(hit.item.value)) for hit in _items(memory).search(("soak",))),
+            "problems": memory.entries.check(deep=True),
+            "notes": _notes(home),
+            "queue": len(list((home.agent / "queue").glob("[0-9]*.json"))),
+        }
+        if is_used:
+            use(memory)
+    return found
+
+
+def _notes(home: Home) -> dict[str, str]:
+    return {
+        str(file.relative_to(home.workspace)): file.read_text("utf-8", errors="replace")
         for file in sorted(home.workspace.rglob("*.md"))
         if not any(part.startswith(".") for part in file.relative_to(home.workspace).parts)
     }
-    queued = len(list((home.agent / "queue").glob("[0-9]*.json")))
-    return {
-        "entries": entries,
-        "notes": notes,
-        "transcript": transcript,
-        "items": items,
-        "queue": queued,
-        "problems": problems,
-    }
 
 
-def _timeless(text: str) -> str:
-    """Replace days and times, because the runs that are compared write theirs at different times."""
-    return re.sub(r"(?<!\d)(?:\d{4}-\d\d-\d\d|\d\d:\d\d(?::\d\d)?(?:[+-]\d\d:\d\d)?)(?!\d)", "0", text)
-
-
-def works_again(home: Home) -> None:
+def use(memory: Any) -> None:
     """Check that the memory finds what it knows and accepts new writes."""
-    with open_memory(home) as memory:
-        assert memory.remember("After the fault a lamp was lit", "fact").entry is not None, (
-            "an add is refused"
-        )
-        memory.save("After the fault a note was written.")
-        memory.sync()
-        hits = memory.search("heron northern marsh dawn", source="memory").hits
-        assert [hit.path for hit in hits][:1] == ["MEMORY.md"], f"a search finds {hits}"
-        found = memory.entries.search("After the fault a lamp was lit", limit=1).hits
-        assert found, "the new entry is not found"
+    assert memory.remember("After the fault a lamp was lit", "fact").entry is not None, "an add is refused"
+    memory.save("After the fault a note was written.")
+    memory.sync()
+    hits = memory.search("heron northern marsh dawn", source="memory").hits
+    assert [hit.path for hit in hits][:1] == ["MEMORY.md"], f"a search finds {hits}"
+    found = memory.entries.search("After the fault a lamp was lit", limit=1).hits
+    assert found, "the new entry is not found"
 
 
 # ---- the process with the shim --------------------------------------------------------------------------------
@@ -205,18 +209,22 @@ def _run_path(library: str, home: Home, path: str, at: int, fault: str) -> dict[
     from memoriter.errors import MemoriterError
 
     shim = ctypes.CDLL(library)
-    action, error, lasting = FAULTS.get(fault, (COUNT, 0, 0))
-    shim.soak_arm(str(home.root).encode(), at, action, error, lasting)
+    shim.soak_kinds.restype = ctypes.c_char_p
+    arm = partial(shim.soak_arm, str(home.root).encode(), at, *FAULTS.get(fault, (COUNT, 0, 0)))
     said, raised = "confirmed", ""
     try:
+        if path == OPEN:
+            arm()
         with open_memory(home) as memory:
+            if path != OPEN:
+                arm()
             PATHS.get(path, careless)(memory)
     except MemoriterError as failure:
         said, raised = "refused", str(failure)
     except BaseException as failure:  # noqa: BLE001  a bug, reported with its type
         said, raised = "raised", f"{type(failure).__name__}: {failure}"
     shim.soak_disarm()
-    return {"said": said, "error": raised, "calls": shim.soak_calls()}
+    return {"said": said, "error": raised, "calls": shim.soak_kinds().decode()}
 
 
 class PathCheck:
@@ -238,9 +246,9 @@ class PathCheck:
             return self.done
         after = in_fork(snapshot, home)
         self.done.count("paths")
-        self.done.count("calls", int(counted["calls"]))
-        for at in range(1, int(counted["calls"]) + 1, every):
-            for fault in FAULTS:
+        self.done.count("calls", len(counted["calls"]))
+        for at, kind in list(enumerate(counted["calls"], 1))[::every]:
+            for fault in FAULTS_OF[kind]:
                 self._check(at, fault, before, after)
         return self.done
 
@@ -254,9 +262,7 @@ class PathCheck:
             if not fault.startswith("kill") or "-9" not in str(ended):
                 self.done.fail(f"{self.where}: {str(ended)[-500:]}")
         try:
-            self._compare(in_fork(snapshot, home), str(said), before, after)
-            if self._path in PATHS:
-                in_fork(works_again, home)
+            self._compare(in_fork(snapshot, home, self._path in PATHS), str(said), before, after)
         except ForkFailed as failed:
             self.done.fail(f"{self.where}, then {said}: {str(failed)[-900:]}")
 
@@ -282,7 +288,7 @@ class PathCheck:
 
 def main(library: str, folder: str, path: str, every: int) -> None:
     """Run in the process with the shim and print the round."""
-    load_everything()
+    load_core()
     done = PathCheck(library, Path(folder), path).run(every=every)
     sys.stdout.write(json.dumps([done.counts, done.failures]))
 

@@ -23,16 +23,26 @@ _SET_CHILD_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 Acknowledge = Callable[[str], None]
 
 
-#: Packages that the interfaces load on first use.
-LAZY_MODULES = (
-    *("anyio._backends._asyncio", "mcp.server.lowlevel.server", "mcp.server.stdio", "numpy", "rich.console"),
-    *("rich.table", "sse_starlette", "starlette.applications", "typer", "uvicorn.lifespan.on"),
-    *(
-        "uvicorn.loops.auto",
-        "uvicorn.protocols.http.auto",
-        "watchfiles",
-        "mcp.server.streamable_http_manager",
-    ),
+#: Packages that the Python API does not load, and modules that it loads on first use.
+OUTER = tuple(
+    f"memoriter.{name}" for name in ("cli", "integrations", "resident", "server", "store.postgres", "tools")
+)
+CORE_MODULES = (
+    "filelock",
+    "numpy",
+    "memoriter.integrations.items",
+    "memoriter.integrations.claude_code.capture",
+)
+#: Modules that the command line and the servers load on first use.
+SERVER_MODULES = (
+    *("anyio._backends._asyncio", "mcp.server.lowlevel.server", "mcp.server.stdio", "rich.console"),
+    *("mcp.server.streamable_http_manager", "rich.table", "sse_starlette", "starlette.applications", "typer"),
+    *("typer._adapters", "typer._click.decorators", "uvicorn.lifespan.on", "uvicorn.loops.auto"),
+    *("uvicorn.protocols.http.auto", "watchfiles"),
+)
+#: Adapters for frameworks, whose packages take seconds to load and make every fork more expensive.
+FRAMEWORKS = tuple(
+    f"memoriter.integrations.{name}" for name in ("anthropic", "langgraph", "openai_agents", "pydantic_ai")
 )
 
 
@@ -40,15 +50,27 @@ class ForkFailed(Exception):
     """A forked function raised, or its process died."""
 
 
+def load_core() -> None:
+    """Import what the Python API uses, once, before the forks. The smaller a process, the cheaper its forks."""
+    _load(*(name for name in _own_modules() if not name.startswith(OUTER)), *CORE_MODULES)
+
+
 def load_everything() -> None:
-    """Import every module that an interface needs, once, before the forks."""
+    """Import every module that an interface uses, once, before the forks."""
+    _load(*(name for name in _own_modules() if name not in FRAMEWORKS), *CORE_MODULES, *SERVER_MODULES)
+
+
+def _own_modules() -> list[str]:
     import memoriter
 
     found = pkgutil.walk_packages(memoriter.__path__, "memoriter.", onerror=lambda _: None)
-    for name in (*(module.name for module in found), *LAZY_MODULES):
-        if not name.endswith("__main__"):
-            with suppress(ImportError):  # an extra that is not installed
-                importlib.import_module(name)
+    return [module.name for module in found if not module.name.endswith("__main__")]
+
+
+def _load(*names: str) -> None:
+    for name in names:
+        with suppress(ImportError):  # an extra that is not installed
+            importlib.import_module(name)
     gc.collect()
     gc.freeze()  # a collection in a fork would copy every page
 

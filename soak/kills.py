@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from soak import writers
-from soak.forking import Acknowledge, Writer, in_fork, kill_orphans, load_everything
+from soak.forking import Acknowledge, Writer, in_fork, kill_orphans, load_core, load_everything
 from soak.part import Part, Round, Task
 from soak.writers import INTERFACES, Home
 
 #: How often a round uses an interface. A kill of a writer in this process is cheap, one of a server is not.
-SHARES = {"python": 12, "cli": 1, "http": 1, "mcp": 1, "hooks": 1, "resident": 1}
+SHARES = {"python": 20, "cli": 1, "http": 4, "mcp": 2, "hooks": 2, "resident": 1}
 #: Kills on one home before it is checked, and the largest number of acknowledgements before a kill, by interface.
-KILLS = {"python": 60, "cli": 24, "http": 30, "mcp": 24, "hooks": 24, "resident": 8}
-MAX_ACKNOWLEDGEMENTS = {"python": 30, "cli": 6, "http": 24, "mcp": 20, "hooks": 4, "resident": 6}
+KILLS = {"python": 90, "cli": 24, "http": 45, "mcp": 24, "hooks": 12, "resident": 8}
+MAX_ACKNOWLEDGEMENTS = {"python": 12, "cli": 6, "http": 24, "mcp": 20, "hooks": 4, "resident": 6}
 #: Writers of the Python API that share a home.
 WRITERS = 3
 #: Longest time from an acknowledgement to the kill: about the time of one write.
@@ -37,7 +37,7 @@ def run(task: Task) -> Round:
 
 def kill(done: Round, task: Task, home: Home, write: Write, interface: str, kills: int) -> None:
     """Kill writers repeatedly, then check that every acknowledged write is there once."""
-    load_everything()
+    load_core() if interface == "python" else load_everything()
     acknowledged: list[str] = []
     together = WRITERS if interface == "python" else 1
     for _ in range(-(-kills // together)):

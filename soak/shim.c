@@ -17,7 +17,10 @@
 
 enum action { COUNT, FAIL, KILL_BEFORE, KILL_WITHIN, FAIL_WITHIN };
 
-static char folder[4096];
+/* What a call does: only a write can be torn, and a kill within a sync leaves the file as a kill before it does. */
+enum kind { WRITES = 'w', SYNCS = 's', CHANGES = 'c' };
+
+static char folder[4096], kinds[1 << 16];
 static size_t folder_length;
 static long armed_at = -1, calls;
 static int action, code, lasting;
@@ -30,11 +33,14 @@ void soak_arm(const char *below, long at, int what, int error, int forever) {
     code = error;
     lasting = forever;
     calls = 0;
+    memset(kinds, 0, sizeof kinds);
 }
 
 void soak_disarm(void) { folder_length = 0; }
 
 long soak_calls(void) { return calls; }
+
+const char *soak_kinds(void) { return kinds; }
 
 static void die(void) {
     kill(getpid(), SIGKILL);
@@ -55,8 +61,9 @@ static int watched(int fd) {
 }
 
 /* Return what to do with this call: COUNT means that it goes on. */
-static int decide(int is_watched) {
+static int decide(int is_watched, enum kind kind) {
     if (!is_watched) return COUNT;
+    if (calls < (long)sizeof kinds - 1) kinds[calls] = kind;
     calls++;
     if (action == COUNT || calls < armed_at || (calls > armed_at && !lasting)) return COUNT;
     if (action == KILL_BEFORE) die();
@@ -72,7 +79,7 @@ static int failed(void) {
 
 /* A write that is torn stores half of its bytes. */
 #define WRITE(half, whole)                                      \
-    int what = decide(watched(fd));                             \
+    int what = decide(watched(fd), WRITES);                     \
     if (what == FAIL) return failed();                          \
     if (what == KILL_WITHIN) { (void)!(half); die(); }          \
     if (what == FAIL_WITHIN) {                                  \
@@ -82,8 +89,8 @@ static int failed(void) {
     return whole
 
 /* Other calls have no half: a kill within one comes right after it. */
-#define OTHER(is_watched, whole)                                            \
-    int what = decide(is_watched);                                          \
+#define OTHER(kind, is_watched, whole)                                      \
+    int what = decide(is_watched, kind);                                    \
     if (what == FAIL || what == FAIL_WITHIN) return failed();               \
     int result = whole;                                                     \
     if (what == KILL_WITHIN) die();                                         \
@@ -112,45 +119,50 @@ ssize_t writev(int fd, const struct iovec *parts, int count) {
 
 int fsync(int fd) {
     REAL(fsync);
-    OTHER(watched(fd), real(fd));
+    OTHER(SYNCS, watched(fd), real(fd));
 }
 
 int fdatasync(int fd) {
     REAL(fdatasync);
-    OTHER(watched(fd), real(fd));
+    OTHER(SYNCS, watched(fd), real(fd));
 }
 
 int ftruncate(int fd, off_t size) {
     REAL(ftruncate);
-    OTHER(watched(fd), real(fd, size));
+    OTHER(CHANGES, watched(fd), real(fd, size));
 }
 
 int ftruncate64(int fd, off64_t size) {
     REAL(ftruncate64);
-    OTHER(watched(fd), real(fd, size));
+    OTHER(CHANGES, watched(fd), real(fd, size));
 }
 
 int rename(const char *from, const char *to) {
     REAL(rename);
-    OTHER(below(to), real(from, to));
+    OTHER(CHANGES, below(to), real(from, to));
 }
 
 int renameat(int one, const char *from, int other, const char *to) {
     REAL(renameat);
-    OTHER(below(to), real(one, from, other, to));
+    OTHER(CHANGES, below(to), real(one, from, other, to));
 }
 
 int renameat2(int one, const char *from, int other, const char *to, unsigned int flags) {
     REAL(renameat2);
-    OTHER(below(to), real(one, from, other, to, flags));
+    OTHER(CHANGES, below(to), real(one, from, other, to, flags));
 }
 
 int link(const char *from, const char *to) {
     REAL(link);
-    OTHER(below(to), real(from, to));
+    OTHER(CHANGES, below(to), real(from, to));
 }
 
 int mkdir(const char *path, mode_t mode) {
     REAL(mkdir);
-    OTHER(below(path), real(path, mode));
+    OTHER(CHANGES, below(path), real(path, mode));
+}
+
+int mkdirat(int fd, const char *path, mode_t mode) {
+    REAL(mkdirat);
+    OTHER(CHANGES, path[0] == '/' ? below(path) : watched(fd), real(fd, path, mode));
 }

@@ -17,7 +17,7 @@ from soak.forking import ForkFailed, command, in_fork
 from soak.part import Part, Round, Task
 from soak.writers import Home
 
-DAMAGES = 20
+DAMAGES = 50
 KINDS = ("memory.db", "memory.db", "items.db", "transcript", "note")
 
 
