@@ -188,6 +188,8 @@ def _left_out(tree: ast.Module) -> Iterator[ast.AST]:
                     part for part in (node.returns, *(arg.annotation for arg in node.args.args)) if part
                 )
                 yield from (arg.annotation for arg in node.args.kwonlyargs if arg.annotation)
+            case ast.ClassDef():
+                yield from node.decorator_list
             case ast.AnnAssign():
                 yield node.annotation
             case ast.Raise():

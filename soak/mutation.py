@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -27,8 +28,10 @@ ROOT = Path(__file__).parents[1]
 MODULES = {
     "memoriter.files.paths": ("tests/files/test_paths.py",),
     "memoriter.sessions.scope": ("tests/sessions/test_scope.py", "tests/sessions/test_scope_words.py"),
-    "memoriter.recall.render": ("tests/recall/test_render.py", "tests/recall/test_prompt_budget.py"),
-    "memoriter.text.blocks": ("tests/recall/test_render.py", "tests/text/test_comments.py"),
+    "memoriter.recall.render": (
+        *("tests/recall/test_fence.py", "tests/recall/test_render.py", "tests/recall/test_prompt_budget.py"),
+    ),
+    "memoriter.text.blocks": ("tests/text/test_blocks.py", "tests/recall/test_render.py"),
     "memoriter.text.redaction": ("tests/text/test_redaction.py", "tests/text/test_canaries.py"),
     "memoriter.entries.merge": ("tests/entries/test_merge.py",),
     "memoriter.entries.relation": ("tests/entries/test_merge.py",),
@@ -49,23 +52,25 @@ def replace_code(module: ModuleType, mutant: Mutant) -> None:
     exec(compile(mutant.tree, module.__file__ or "", "exec"), module.__dict__)
     for name, old in before.items():
         new = module.__dict__[name]
-        if (
-            isinstance(old, FunctionType)
-            and isinstance(new, FunctionType)
-            and old.__module__ == module.__name__
-        ):
-            _copy_function(old, new)
-            module.__dict__[name] = old
-        elif inspect.isclass(old) and inspect.isclass(new) and old.__module__ == module.__name__:
+        if getattr(old, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(old) and inspect.isclass(new):
             _copy_class(old, new)
             module.__dict__[name] = old
+        elif callable(old) and callable(new):
+            _copy_function(old, new)
+            module.__dict__[name] = old
 
 
-def _copy_function(old: FunctionType, new: FunctionType) -> None:
+def _copy_function(old: Callable[..., Any], new: Callable[..., Any]) -> None:
     inner_old, inner_new = inspect.unwrap(old), inspect.unwrap(new)
+    if not isinstance(inner_old, FunctionType) or not isinstance(inner_new, FunctionType):
+        return
     if inner_old.__code__.co_freevars == inner_new.__code__.co_freevars:
         inner_old.__code__ = inner_new.__code__
         inner_old.__defaults__, inner_old.__kwdefaults__ = inner_new.__defaults__, inner_new.__kwdefaults__
+    if hasattr(old, "cache_clear"):
+        old.cache_clear()
 
 
 def _copy_class(old: type, new: type) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoriter.sessions.scope import SessionKey
+from memoriter.sessions.scope import ScopeCheck, ScopeRule, SessionKey
 
 GROUPS = ("group", "groups", "supergroup", "room", "rooms", "space", "team", "guild", "server")
 CHANNELS = ("channel", "channels", "stream", "topic", "public", "broadcast", "forum")
@@ -58,3 +58,19 @@ def test_the_id_of_a_person_in_a_direct_chat_may_look_like_that_of_a_group() -> 
 )
 def test_keys_are_parsed(text: str, whole: str, rest: str, channel: str | None, kind: str) -> None:
     assert SessionKey.parse(text) == SessionKey(whole, rest, channel, kind)
+
+
+def test_a_condition_that_does_not_hold_is_false() -> None:
+    key = SessionKey.parse("agent:main:slack:dm:1")
+    rules = [
+        ScopeRule("allow", channel="telegram"),
+        ScopeRule("allow", chat_type="group"),
+        ScopeRule("allow", key_prefix="x"),
+    ]
+    assert [rule.matches(key) for rule in rules] == [False, False, False]
+    assert ScopeRule("allow").matches(key) is True
+    assert ScopeCheck().allows("slack:group:1") is False
+
+
+def test_a_mark_of_a_group_before_the_word_for_a_direct_chat_names_a_group() -> None:
+    assert SessionKey.parse("whatsapp:123@g.us:dm:1").chat_type == "group"

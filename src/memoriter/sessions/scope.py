@@ -55,7 +55,7 @@ class SessionKey(NamedTuple):
 def _chat_type(parts: list[str]) -> str:
     # A key that mentions a group anywhere is a group. If in doubt, notes are hidden.
     for part in parts:
-        for word in (part, *_WORDS.findall(part)):
+        for word in _WORDS.findall(part):
             if word in _SHARED:
                 return _SHARED[word]
     if _UNATTENDED.intersection(parts):
