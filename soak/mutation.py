@@ -41,7 +41,7 @@ MODULES = {
 #: Mutants that behave like the original, by module and change, with the reason.
 EQUIVALENT = ROOT / "soak/equivalent.json"
 #: Tests that take more CPU time than this are left out, and a mutant that takes longer is killed and counts as noticed.
-MAX_TEST_S, MAX_MUTANT_S = 4.0, 600
+MAX_TEST_S, MAX_MUTANT_S = 4.0, 120
 #: Share of the mutants of a module that must be killed.
 SHARE = 0.9
 
@@ -119,7 +119,7 @@ class MutationRun:
     def _is_noticed(self, session: Any, mutant: Mutant) -> bool:
         child = os.fork()
         if child == 0:
-            signal.alarm(MAX_MUTANT_S)
+            signal.setitimer(signal.ITIMER_PROF, MAX_MUTANT_S)
             code = 1
             try:
                 devnull = os.open(os.devnull, os.O_WRONLY)
