@@ -32,7 +32,7 @@ MODULES = {
         *("tests/recall/test_fence.py", "tests/recall/test_render.py", "tests/recall/test_prompt_budget.py"),
     ),
     "memoriter.text.blocks": ("tests/text/test_blocks.py", "tests/recall/test_render.py"),
-    "memoriter.text.redaction": ("tests/text/test_redaction.py", "tests/text/test_canaries.py"),
+    "memoriter.text.redaction": ("tests/text/test_redaction_kinds.py", "tests/text/test_redaction.py"),
     "memoriter.entries.merge": ("tests/entries/test_merge.py",),
     "memoriter.entries.relation": ("tests/entries/test_merge.py",),
     "memoriter.entries.erase": ("tests/entries/test_erase.py", "tests/entries/test_lifecycle.py"),

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -19,6 +19,8 @@ from soak.writers import Home
 
 #: Seconds of one round, and requests for each operation and mode before the next operation.
 DURATION_S, EXAMPLES = 300.0, 25
+#: Failures after which the control ends.
+CONTROL_FAILURES = 3
 Answers = dict[str, list[int]]
 
 
@@ -191,10 +193,15 @@ def control(task: Task) -> Round:
     done = Round()
     server = HTTPServer(("127.0.0.1", 0), Crashing)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    until = time.monotonic() + 30
     address = f"http://127.0.0.1:{server.server_port}"
-    answers = ask_everything(address, "none", examples=1, on_failure=done.fail, until=until)
-    _count(done, answers.values())
+
+    def fail(failure: str) -> None:
+        done.fail(failure)
+        if len(done.failures) == CONTROL_FAILURES:
+            raise StopIteration
+
+    with suppress(StopIteration):
+        ask_everything(address, "none", examples=1, on_failure=fail)
     server.shutdown()
     return done
 
