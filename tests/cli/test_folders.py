@@ -42,6 +42,7 @@ class Person:
             **outer,
             "HOME": str(self.user),
             "MEMORITER_EMBEDDING__PROVIDER": "none",
+            "MEMORITER_RESIDENT__ENABLED": "false",
             "COLUMNS": "200",
             "NO_COLOR": "1",
         }
