@@ -350,6 +350,7 @@ export const WORDS = {
   "notes.edit.draft": ["Continue draft", "继续编辑草稿"],
   "notes.ticked": ["Task done.", "任务已完成。"],
   "notes.unticked": ["Task open again.", "任务重新打开。"],
+  "notes.outline": ["Headings of this note", "本篇标题"],
   "notes.filter": ["Filter by path", "按路径筛选"],
   "notes.tree": ["Files in the workspace", "工作区的文件"],
   "notes.none": ["No notes yet.", "还没有笔记。"],

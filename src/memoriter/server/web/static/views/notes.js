@@ -10,7 +10,7 @@ import { invisibleWarning, pathName, segments, trust, when } from "../parts.js";
 import { address, amend } from "../router.js";
 import { hasDraft, moveNote, newNote, noteEditor, removeNote, tickTask } from "./notes_edit.js";
 import { asTree, lastChanged, resolved, reveal } from "./notes_tree.js";
-import { chunkList, sourceLines, transcript } from "./notes_text.js";
+import { chunkList, outline, sourceLines, transcript } from "./notes_text.js";
 
 const LINES_PER_REQUEST = 1500; // lines per request
 const LINES_BEFORE = 200; // lines above the requested ones
@@ -217,19 +217,18 @@ export function notesView(main) {
     if (form === "chunks") await drawChunks(body);
     else if (form === "source") fill(body, sourceLines(text.text, text.from));
     else if (path.endsWith(".jsonl")) fill(body, transcript(text.text, text.from));
-    else
-      fill(
-        body,
-        el(
-          "div",
-          { class: "prose" },
-          rendered(text.text, {
-            first: text.from,
-            resolve: (target) => resolved(path, target, files?.files ?? []),
-            tick: (line) => tickTask(path, line, () => written()),
-          }),
-        ),
+    else {
+      const prose = el(
+        "div",
+        { class: "prose" },
+        rendered(text.text, {
+          first: text.from,
+          resolve: (target) => resolved(path, target, files?.files ?? []),
+          tick: (line) => tickTask(path, line, () => written()),
+        }),
       );
+      fill(body, el("div", { class: "note-columns" }, prose, outline(prose)));
+    }
     return light(body, scroll);
   }
 

@@ -73,3 +73,26 @@ export function chunkList(chunks, text) {
     ),
   );
 }
+
+const MIN_HEADINGS = 3;
+
+/** The headings of a note as buttons that scroll to them, for wide screens. Null if there are few. */
+export function outline(prose) {
+  const headings = [...prose.querySelectorAll("h2, h3, h4")];
+  if (headings.length < MIN_HEADINGS) return null;
+  return el(
+    "nav",
+    { class: "outline", "aria-label": t("notes.outline") },
+    headings.map((heading) =>
+      el(
+        "button",
+        {
+          type: "button",
+          "data-level": heading.tagName,
+          onclick: () => heading.scrollIntoView({ block: "start" }),
+        },
+        heading.textContent,
+      ),
+    ),
+  );
+}

@@ -1,0 +1,128 @@
+"""Dimensions of the page: six sizes of type, one family in lists, targets of 24 pixels, narrow and wide screens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from serving import Served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Visit
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+
+SIZES = {"12px", "13px", "15px", "17px", "20px", "26px"}
+#: Returns the font sizes of visible texts, with an example of each.
+FONT_SIZES = """() => {
+  const found = {};
+  for (const node of document.querySelectorAll("body *")) {
+    const text = [...node.childNodes].filter((one) => one.nodeType === 3 && one.data.trim())[0];
+    if (!text || !node.checkVisibility()) continue;
+    found[getComputedStyle(node).fontSize] ??= `${node.tagName}.${node.className} ${text.data.slice(0, 40)}`;
+  }
+  return found;
+}"""
+#: Returns the families of the texts in lists.
+FAMILIES = """() => {
+  const lists = document.querySelectorAll(":is(.hits, .lines, .entries, .tree, .recalls) *:not(code, kbd)");
+  const holds = (one) => [...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
+  const texts = [...lists].filter(holds);
+  return [...new Set(texts.filter((one) => one.checkVisibility()).map((one) => getComputedStyle(one).fontFamily))];
+}"""
+#: Returns the targets that are smaller than 24 pixels. Links in running text may be smaller.
+SMALL_TARGETS = """() => {
+  const wanted = "a[href], button, input, select, textarea, summary, [role=button]";
+  return [...document.querySelectorAll(wanted)].filter((one) => {
+    if (!one.checkVisibility() || one.matches(".skip, :disabled")) return false;
+    if (one.closest("tr[data-id] a")) return false; // the whole row is the target
+    if (getComputedStyle(one).display === "inline" && one.closest("p, .prose, dd, .summary, .reason")) return false;
+    const { width, height } = one.getBoundingClientRect();
+    return width > 0 && (width < 23.9 || height < 23.9);
+  }).map((one) => {
+    const { width, height } = one.getBoundingClientRect();
+    return `${one.outerHTML.slice(0, 90)} ${Math.round(width)}×${Math.round(height)}`;
+  });
+}"""
+#: Returns the width of the content, and which elements are wider than the window.
+OVERFLOW = """() => {
+  const page = document.scrollingElement;
+  if (page.scrollWidth <= innerWidth) return [];
+  return [...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
+    .slice(0, 5).map((one) => one.outerHTML.slice(0, 100));
+}"""
+
+
+def views(page: Page, gateway: Served) -> Iterator[str]:
+    """Open every view of the page, one after the other."""
+    entry = gateway.ask("entries.list", limit=1)["entries"][0]["id"]
+    recall = gateway.ask("recalls.list", limit=1)["recalls"][0]["id"]
+    for place in (
+        "search",
+        "search?q=server",
+        "memories",
+        f"memories/{entry}",
+        "notes",
+        "notes/memory/projects/launch.md",
+        "notes/sessions/2026-02-10-servers.jsonl",
+        "recalls",
+        f"recalls/{recall}",
+        "map",
+        "health",
+    ):
+        page.evaluate("place => { location.hash = place; }", f"#/{place}")
+        expect(page.locator("main .loading")).to_have_count(0)
+        has_panel = "/" in place and "notes" not in place
+        ready = ".panel .statement" if has_panel else "main :is(.row, .card, .note-body > *)"
+        expect(page.locator(f":is({ready}):visible").first).to_be_visible()
+        yield place
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    yield "help"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_type_has_six_sizes_and_lists_one_family_and_targets_24_pixels(
+    width: int, gateway: Served, visit: Visit
+) -> None:
+    page = visit(gateway, "#/health", viewport={"width": width, "height": 860}).page
+    wrong: dict[str, Any] = {}
+    for place in views(page, gateway):
+        sizes = {size: text for size, text in page.evaluate(FONT_SIZES).items() if size not in SIZES}
+        families, small = page.evaluate(FAMILIES), page.evaluate(SMALL_TARGETS)
+        if sizes or len(families) > 1 or small:
+            wrong[place] = (sizes, families if len(families) > 1 else [], small)
+    assert wrong == {}
+
+
+def test_nothing_is_wider_than_a_screen_of_320_pixels(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health", viewport={"width": 320, "height": 640}).page
+    wrong = {place: found for place in views(page, gateway) if (found := page.evaluate(OVERFLOW))}
+    assert wrong == {}
+
+
+def columns(page: Page, selector: str) -> int:
+    """Return the number of columns in which the visible elements are."""
+    found = [one.bounding_box() for one in page.locator(selector).all() if one.is_visible()]
+    return len({round(one["x"]) for one in found if one})
+
+
+def test_a_wide_screen_has_three_columns(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search", viewport={"width": 1800, "height": 900}).page
+    expect(page.locator(".home-lists .recent")).to_have_count(3)
+    assert (columns(page, ".home-lists .recent"), columns(page, ".charts .chart")) == (3, 3)
+    page.evaluate("() => { location.hash = '#/notes/memory/projects/fern.md'; }")
+    expect(page.locator(".prose")).to_be_visible()
+    outline = page.locator(".outline")
+    expect(outline.get_by_role("button").first).to_be_visible()
+    assert columns(page, ".notes > *, .outline") == 3
+    outline.get_by_role("button").last.click()
+    last = page.locator(".prose :is(h2, h3, h4)").last
+    expect(last).to_be_in_viewport()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    expect(outline).to_be_hidden()
