@@ -150,7 +150,13 @@ def _programs(folder: Path) -> Path:
         parent.stat().st_mode & 0o005 == 0o005 for parent in (installed, *installed.parents)
     ):
         return installed
-    copy = folder / "programs"
-    if not copy.exists():
-        shutil.copytree(installed.parent, copy)
-    return copy / "bin"
+    return copy_programs(installed, folder / "programs")
+
+
+def copy_programs(installed: Path, target: Path) -> Path:
+    """Copy the programs with the libraries of the wheel, which they find by a relative path."""
+    package = installed.parents[1]
+    if not target.exists():
+        shutil.copytree(package / "pginstall", target / package.name / "pginstall")
+        shutil.copytree(package.with_name(f"{package.name}.libs"), target / f"{package.name}.libs")
+    return target / package.name / "pginstall" / "bin"

@@ -6,10 +6,11 @@ This is the only module that knows both the settings and the parts; a part recei
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from datetime import date, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from memoriter import logs
 from memoriter.engines import Engine
@@ -23,7 +24,7 @@ from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import Index, open_index
-from memoriter.store.opening import open_rows
+from memoriter.store.opening import needing_extra, open_rows
 from memoriter.store.vectors import PineconeAccess
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def share_files(settings: Settings, *, gateway: bool = False) -> Callable[[], No
     store = settings.store
     if store.url is None:
         return lambda: None
-    from memoriter.store.postgres.working_copy import open_working_copy
+    with needing_extra():
+        from memoriter.store.postgres.working_copy import open_working_copy
 
     return open_working_copy(
         settings.store_folder / "gateway" if gateway else settings.agent_folder,
@@ -75,6 +77,17 @@ def share_files(settings: Settings, *, gateway: bool = False) -> Callable[[], No
         agent=GATEWAY if gateway else settings.agent,
         connections=store.connections,
     )
+
+
+def check_server(settings: Settings) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
+    """Check the server that the settings name: for each check its name, state, text and fix."""
+    rows = open_rows(settings.store, settings.agent, "entries")
+    if rows is None:
+        return []
+    from memoriter.store.postgres.health import examine_server
+
+    with closing(rows):
+        return [(one.name, one.state, one.text, one.fix) for one in examine_server(rows.server)]
 
 
 def entries_exist(settings: Settings) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, Unpack
 
 from memoriter.build import (
     build_engine,
@@ -22,6 +22,7 @@ from memoriter.build import (
     build_extractor,
     build_notes,
     build_writer,
+    check_server,
     entries_exist,
     scope_of,
     share_files,
@@ -747,6 +748,10 @@ class Memory:
         """The embedder that this memory uses, or None if it searches by keywords only."""
         with self._opening():
             return shared_embedder(self.settings, self._engine)
+
+    def check_server(self) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
+        """Check the Postgres server, if there is one: for each check its name, state, text and fix."""
+        return check_server(self.settings)
 
     def extension(self, open_part: Callable[[Memory], ExtensionT]) -> ExtensionT:
         """Return what a function opens for this memory: opened at first use, once, and closed with the memory."""

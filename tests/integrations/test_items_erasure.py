@@ -18,8 +18,9 @@ import pytest
 
 from memoriter import Memory
 from memoriter.integrations.items import DelayedWork, open_items
-from memoriter.integrations.items.store import ItemStore, Put, open_file
+from memoriter.integrations.items.store import ItemStore, Put
 from memoriter.integrations.langgraph import MemoriterStore
+from memoriter.store.item_schema import open_items_file
 
 OpenMemory = Callable[..., Memory]
 DEADLINE_S = 60.0
@@ -91,7 +92,7 @@ def test_bytes_are_erased_when_a_program_ends_without_closing(
 
 def test_an_erasure_is_not_complete_while_another_process_reads(tmp_path: Path) -> None:
     file = tmp_path / "items.db"
-    store = ItemStore(open_file(file, timeout_s=0.1))
+    store = ItemStore(open_items_file(file, timeout_s=0.1))
     store.put(Put(("d",), "gone", {"text": "x"}), at=1.0)
     item = store.get(("d",), "gone", now=2.0)
     assert item is not None
@@ -110,7 +111,7 @@ def test_an_erasure_is_not_complete_while_another_process_reads(tmp_path: Path) 
 
 
 def test_an_item_deleted_again_during_its_erasure_is_erased_again(tmp_path: Path) -> None:
-    store = ItemStore(open_file(tmp_path / "items.db"))
+    store = ItemStore(open_items_file(tmp_path / "items.db"))
     store.put(Put(("alice",), "note", {"text": "x"}, ("x",)), at=1.0)
     item = store.get(("alice",), "note", now=2.0)
     assert item is not None

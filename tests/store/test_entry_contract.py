@@ -15,11 +15,11 @@ from memoriter.entries.listing import build_filter
 from memoriter.entries.opening import connect_entries
 from memoriter.errors import EditConflict, NotFound
 from memoriter.integrations.items.store import ItemStore, Put
-from memoriter.integrations.items.store import open_file as open_items_file
 from memoriter.records import Considered, Part, Recall
 from memoriter.store import open_index
 from memoriter.store.entry_lists import PageRequest
 from memoriter.store.entry_store import EntryStore, open_file
+from memoriter.store.item_schema import open_items_file
 from memoriter.store.transactions import Transactions
 from memoriter.testing import HashEmbedder
 

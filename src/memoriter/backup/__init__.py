@@ -10,6 +10,7 @@ The index and everything else that is derived is left out. The first search afte
 from __future__ import annotations
 
 from memoriter.backup.creating import BackupReport, create
+from memoriter.backup.migrating import MigrationReport, migrate
 from memoriter.backup.restoring import RestoreReport, restore
 
-__all__ = ["BackupReport", "RestoreReport", "create", "restore"]
+__all__ = ["BackupReport", "MigrationReport", "RestoreReport", "create", "migrate", "restore"]

@@ -54,6 +54,10 @@ def create(
 
     ``config`` is the settings file (default: the one in the home). An existing file is replaced only with ``force``.
     """
+    if settings.store.url is not None:
+        raise BackupError(
+            "This memory is on a Postgres server. Back it up with `pg_dump`, see docs/scale.md."
+        )
     path = path.expanduser().absolute()
     if path.is_dir():
         path /= f"memoriter-{time.strftime('%Y-%m-%d')}.zip"

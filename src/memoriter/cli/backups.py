@@ -1,4 +1,4 @@
-"""The commands `backup` and `restore`.
+"""The commands `backup`, `restore` and `migrate`.
 
 Imports of the package stay inside the functions, so that ``--help`` loads only typer.
 """
@@ -13,7 +13,7 @@ import typer
 from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
-    from memoriter.backup import BackupReport, RestoreReport
+    from memoriter.backup import BackupReport, MigrationReport, RestoreReport
 
 
 def register(app: typer.Typer) -> None:
@@ -21,6 +21,9 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: memoriter backup ~/memory.zip")(backup)
     app.command(epilog="Example: memoriter --home ~/.memoriter --workspace ~/notes restore ~/memory.zip")(
         restore
+    )
+    app.command(epilog="Example: memoriter migrate --from sqlite --to postgresql://db.example.com/memory")(
+        migrate
     )
 
 
@@ -123,3 +126,52 @@ def _print_restore(report: RestoreReport, as_json: bool) -> None:
         )
     if not report.dry_run:
         out.print("Next: run `memoriter index`. The index is not part of a backup.")
+
+
+def migrate(
+    context: typer.Context,
+    source: Annotated[str, typer.Option("--from", help="`sqlite`, or the URL of a Postgres server.")],
+    target: Annotated[str, typer.Option("--to", help="`sqlite`, or the URL of a Postgres server.")],
+    as_json: Json = False,
+) -> None:
+    """Copy the memory of an agent from files to a Postgres server, or back, and verify every row and file.
+
+    The source is only read. If the copy is interrupted, run the same command again.
+    """
+    from memoriter.backup import migrate as migrate_memory
+    from memoriter.cli import render
+
+    options: GlobalOptions = context.obj
+    places = [
+        options.settings(**{"store.url": "" if place == "sqlite" else place}) for place in (source, target)
+    ]
+    with render.progress(as_json) as progress:
+        report = migrate_memory(*places, progress=progress)
+    _print_migration(report, as_json)
+
+
+def _print_migration(report: MigrationReport, as_json: bool) -> None:
+    from memoriter.cli import render
+
+    if as_json:
+        render.to_json(
+            {
+                "agent": report.agent,
+                "tables": [
+                    {"area": one.area, "table": one.name, "rows": one.rows, "digest": one.digest}
+                    for one in report.tables
+                ],
+                "notes": report.notes,
+                "files": report.files,
+                "notIncluded": report.not_included,
+            }
+        )
+        return
+    out = render.console()
+    for one in report.tables:
+        out.print(f"{one.area}/{one.name}: {render.count(one.rows, 'row')}, digest {one.digest[:12]}")
+    notes, files = render.count(report.notes, "note"), render.count(report.files, "other file")
+    out.print(f"Copied the memory of {report.agent}: {notes} and {files}. Every table and file was verified.")
+    for folder in report.not_included:
+        out.print(f"Not included, because it is outside the workspace: {folder}", style="yellow")
+    out.print("Next: set `store.url` to use the target, or remove it. The source is unchanged.")

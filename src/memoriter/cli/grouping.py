@@ -61,6 +61,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "config": "Show or change settings.",
         "backup": "Write everything to one verified file.",
         "restore": "Restore a backup.",
+        "migrate": "Move a memory to a Postgres server, or back.",
         "cleanup": "Mark expired memories and erase old ones.",
     },
 }

@@ -30,6 +30,11 @@ class StoreSettings(Section):
         default=16, ge=2, le=1000, description="Connections to the server that one process opens at most."
     )
 
+    @field_validator("url", mode="before")
+    @classmethod
+    def _empty_is_none(cls, url: object) -> object:
+        return url or None
+
     @field_validator("url")
     @classmethod
     def _is_postgres(cls, url: SecretStr | None) -> SecretStr | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from memoriter.errors import StoreError
@@ -10,6 +12,15 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from memoriter.store.postgres import PostgresDatabase
+
+
+@contextlib.contextmanager
+def needing_extra() -> Iterator[None]:
+    """Import the packages for Postgres inside. If they are missing, the error says how to install them."""
+    try:
+        yield
+    except ImportError as error:
+        raise StoreError("Postgres needs an extra. Run `pip install 'memoriter[postgres]'`.") from error
 
 
 class ServerSettings(Protocol):
@@ -32,9 +43,7 @@ def open_rows(store: ServerSettings, agent: str, area: str) -> PostgresDatabase 
     """
     if store.url is None:
         return None
-    try:
+    with needing_extra():
         from memoriter.store.postgres import PostgresDatabase, open_server
-    except ImportError as error:
-        raise StoreError("Postgres needs an extra. Run `pip install 'memoriter[postgres]'`.") from error
     server = open_server(store.url.get_secret_value(), connections=store.connections)
     return PostgresDatabase(server, agent=agent, tenant=store.tenant, area=area)

@@ -65,6 +65,9 @@ def examine(
     except MemoryDisabled as error:
         findings.append(Finding("memory", "note", message_of(error), sentence("check.switch_on")))
     except MemoriterError as error:
+        if settings.store.url is not None:
+            fix = "Correct the server or `store.url`, then run this again."
+            return [*findings, Finding("server", "wrong", message_of(error), fix)]
         findings.append(Finding("index", "wrong", message_of(error), sentence("check.rebuild")))
     return findings
 
@@ -85,6 +88,7 @@ def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     yield from _models(memory.settings, status)
     yield from _entries(memory, deep="store" in status.details)
     yield from _items(memory)
+    yield from (Finding(*found) for found in memory.check_server())
 
 
 def _skipped(status: Status) -> Iterator[Finding]:

@@ -23,8 +23,9 @@ from memoriter import logs
 from memoriter.background import Task, Workers
 from memoriter.errors import MemoriterError
 from memoriter.integrations.items.index import ItemIndex, chunks_of
-from memoriter.integrations.items.store import Item, ItemHit, ItemStore, Matching, Put, open_file
+from memoriter.integrations.items.store import Item, ItemHit, ItemStore, Matching, Put
 from memoriter.store.index import open_index
+from memoriter.store.item_schema import open_items_file
 from memoriter.store.opening import open_rows
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ class Items:
         from memoriter.embedding import Batched
 
         self.clock = clock
-        self.store = ItemStore(database or open_file(folder / "items.db"))
+        self.store = ItemStore(database or open_items_file(folder / "items.db"))
         index = open_index(folder / INDEX_FOLDER, engine=engine)
         batched = Batched(embedder) if embedder else None
         self.index = ItemIndex(self.store, index, embedder, batched, clock=lambda: self.clock())  # noqa: PLW0108 - a test may replace the clock

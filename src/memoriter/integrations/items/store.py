@@ -12,14 +12,11 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import apsw
 
 from memoriter.errors import WriteError
-from memoriter.store.connection import Migration
-from memoriter.store.database import Database
 from memoriter.store.transactions import Connection, Transactions, value
 
 #: Integers below this are exact as floats.
@@ -131,28 +128,6 @@ def _plain(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-APPLICATION_ID = 0x6D6D6974  # "mmit"
-
-_M001 = Migration(
-    "m001_initial",
-    (
-        "create table meta(key text primary key, value text not null) without rowid",
-        """create table items(
-            id text primary key, namespace text not null, key text not null, value text not null,
-            texts text not null, created_at real not null, updated_at real not null, ttl_s real,
-            expires_at real, seq integer not null, unique(namespace, key))""",
-        "create index items_expiry on items(expires_at) where expires_at is not null",
-        # One row for every item that ever existed. A change gives it a new number, greater than all before.
-        "create table item_changes(id text primary key, seq integer not null, namespace text not null) without rowid",
-        "create index item_changes_seq on item_changes(seq)",
-        # Deleted items, by id, and their vectors, by hash, that the derived index may still hold, so that an
-        # interrupted erasure can be completed.
-        "create table item_erasures(hash text primary key) without rowid",
-    ),
-)
-
-MIGRATIONS = (_M001,)
-
 _COLUMNS = "id, namespace, key, value, texts, created_at, updated_at, ttl_s, expires_at"
 _ALIVE = "(expires_at is null or expires_at > ?)"
 _NEWEST_FIRST = "order by updated_at desc, seq desc"
@@ -173,17 +148,6 @@ _SET_META = "insert into meta(key, value) values(?, ?) on conflict(key) do updat
 _STORE, _SEQ = "items", "items_seq"
 _FORGET = """
     delete from item_changes where id = ?1 and seq <= ?2 and not exists(select 1 from items where id = ?1)"""
-
-
-def open_file(path: Path, *, timeout_s: float = 30.0) -> Database:
-    """Open the ``items.db`` at this path."""
-    return Database(
-        path,
-        application_id=APPLICATION_ID,
-        migrations=MIGRATIONS,
-        synchronous="FULL",
-        timeout_s=timeout_s,
-    )
 
 
 class ItemStore:

@@ -1,0 +1,156 @@
+"""Copy the memory of an agent from files to a Postgres server, or back: entries, items, notes and state files.
+
+The source is only read. An interrupted migration continues when it is run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memoriter.build import SHARED_FILES, build_workspace, share_files
+from memoriter.errors import BackupError
+from memoriter.files import durable, shared
+from memoriter.records import Progress, ProgressCallback
+from memoriter.store.entry_store import open_file
+from memoriter.store.item_schema import open_items_file
+from memoriter.store.opening import open_rows
+from memoriter.store.table_copy import CopiedTable, copy_area
+
+if TYPE_CHECKING:
+    from memoriter.config import Settings
+    from memoriter.store.transactions import Transactions
+
+#: The part of the shared files that holds the notes.
+NOTES = "workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationReport:
+    """What was copied. Every table and file was compared afterwards."""
+
+    agent: str
+    tables: tuple[CopiedTable, ...]
+    notes: int
+    #: Transcripts and state files.
+    files: int
+    #: Folders with notes outside of the workspace, which stay where they are.
+    not_included: tuple[str, ...] = ()
+
+
+def migrate(
+    source: Settings, target: Settings, *, progress: ProgressCallback | None = None
+) -> MigrationReport:
+    """Copy the memory of the agent that both settings name, and verify it."""
+    if (source.store.url is None) == (target.store.url is None):
+        raise BackupError("Migrate from `sqlite` to a URL of Postgres, or from such a URL to `sqlite`.")
+    tables = list[CopiedTable]()
+    for area in ("entries", "items"):
+        if _exists(source, area):
+            with _database(source, area) as old, _database(target, area) as new:
+                tables += copy_area(area, old, new, _reporting(progress))
+    with _sharing(source), _sharing(target):
+        files = _copy_files(source, target, progress)
+    notes = sum(name.startswith(f"{NOTES}/") for name in files)
+    outside = tuple(str(extra.path) for extra in source.extra_paths)
+    return MigrationReport(source.agent, tuple(tables), notes, len(files) - notes, outside)
+
+
+def _reporting(progress: ProgressCallback | None) -> Callable[[str, int, int], None]:
+    def report(name: str, rows: int, total: int) -> None:
+        if progress:
+            progress(Progress("migrate", rows, total, name))
+
+    return report
+
+
+# ---- databases ----------------------------------------------------------------------------------------------------
+
+
+def _file_of(settings: Settings, area: str) -> Path:
+    return settings.entries_database if area == "entries" else settings.agent_folder / "items.db"
+
+
+def _exists(settings: Settings, area: str) -> bool:
+    return settings.store.url is not None or _file_of(settings, area).exists()
+
+
+@contextmanager
+def _database(settings: Settings, area: str) -> Iterator[Transactions]:
+    database: Transactions | None = open_rows(settings.store, settings.agent, area)
+    if database is None:
+        file = _file_of(settings, area)
+        database = open_file(file) if area == "entries" else open_items_file(file)
+    with closing(database):
+        yield database
+
+
+# ---- files --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _sharing(settings: Settings) -> Iterator[None]:
+    release = share_files(settings)
+    try:
+        shared.refresh(settings.agent_folder)
+        yield
+    finally:
+        release()
+
+
+def _place(settings: Settings, name: str) -> Path:
+    """Return the file with this name, which starts with its part of the shared files."""
+    part, _, inside = name.partition("/")
+    root = settings.workspace if part == NOTES else settings.agent_folder / part
+    return root / inside if inside else root
+
+
+def _copy_files(source: Settings, target: Settings, progress: ProgressCallback | None) -> list[str]:
+    """Copy the notes and state files that differ. A file that differs in the target already is not replaced."""
+    names = list(_names(source))
+    new = [name for name in names if not _is_same(source, target, name)]
+    for name in new:
+        if _place(target, name).exists():
+            raise BackupError(
+                f"{name} exists in the target with another content. Choose an agent or a workspace without it."
+            )
+    with shared.changing(*(_place(target, name) for name in new)):
+        for number, name in enumerate(new, 1):
+            place, old = _place(target, name), _place(source, name)
+            durable.write(place, old.read_bytes())
+            os.utime(place, ns=(old.stat().st_atime_ns, old.stat().st_mtime_ns))
+            if progress:
+                progress(Progress("migrate", number, len(new), name))
+    different = [name for name in names if not _is_same(source, target, name)]
+    if different:
+        raise BackupError(f"{different[0]} changed during the migration. Run it again.")
+    return names
+
+
+def _names(settings: Settings) -> Iterator[str]:
+    root = Path(os.path.realpath(settings.workspace))
+    for note in build_workspace(settings).scan().files:
+        if note.absolute.is_relative_to(root):
+            yield f"{NOTES}/{note.absolute.relative_to(root).as_posix()}"
+    for part in SHARED_FILES:
+        if part == NOTES:
+            continue
+        place = settings.agent_folder / part
+        found = [place] if place.is_file() else sorted(place.rglob("*")) if place.is_dir() else []
+        for file in found:
+            if file.is_file() and not file.is_symlink() and not file.name.endswith((".lock", ".tmp", ".new")):
+                yield file.relative_to(settings.agent_folder).as_posix()
+
+
+def _is_same(source: Settings, target: Settings, name: str) -> bool:
+    place = _place(target, name)
+    return place.is_file() and _digest(place) == _digest(_place(source, name))
+
+
+def _digest(file: Path) -> bytes:
+    return hashlib.sha256(file.read_bytes()).digest()

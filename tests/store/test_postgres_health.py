@@ -1,0 +1,187 @@
+"""Servers that cannot hold a memory are refused in one sentence, and `doctor` says what is wrong with one that can."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from postgres_cluster import PostgresCluster, copy_programs
+
+from memoriter import Memory
+from memoriter.errors import SchemaTooNew, StoreError
+from memoriter.store.postgres import PostgresServer
+from memoriter.store.postgres.health import examine_server
+from memoriter.store.postgres.server import check_standing, read_standing
+from memoriter.testing import HashEmbedder
+from memoriter.tools.doctor import examine
+
+UPDATE_VECTOR = (
+    "Postgres at db has pgvector 0.7.4, but memoriter needs 0.8 or newer. "
+    "Install it on the server and run `alter extension vector update`."
+)
+
+
+@pytest.fixture
+def database(postgres: PostgresCluster) -> Iterator[str]:
+    """The name of an empty database."""
+    name = f"d{uuid.uuid4().hex}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"create database {name}")
+        yield name
+        connection.execute(f"drop database {name} with (force)")
+
+
+def tables(url: str) -> list[str]:
+    with psycopg.connect(url) as connection:
+        rows = connection.execute(
+            "select relname from pg_class where relnamespace::regnamespace::text = 'memoriter'"
+        )
+        return [name for (name,) in rows]
+
+
+def test_a_newer_schema_is_refused_only_if_it_breaks_this_release(
+    postgres: PostgresCluster, database: str
+) -> None:
+    url = postgres.url_of("postgres", database)
+    PostgresServer(url)
+    with psycopg.connect(url) as connection:
+        connection.execute("insert into memoriter.migrations values('more_columns', false)")
+    PostgresServer(url)  # a newer gateway only added something
+    with psycopg.connect(url) as connection:
+        connection.execute("insert into memoriter.migrations values('other_columns', true)")
+    with pytest.raises(SchemaTooNew) as error:
+        PostgresServer(url)
+    assert str(error.value) == (
+        f"Postgres at {postgres.folder}:5432/{database} has the newer schema other_columns, which this release "
+        "does not support. Update memoriter."
+    )
+
+
+def test_a_role_that_may_not_create_anything_leaves_nothing_half_made(
+    postgres: PostgresCluster, database: str
+) -> None:
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"create role r{database} login")
+    try:
+        with pytest.raises(StoreError, match="Run `create extension vector` as an administrator"):
+            PostgresServer(postgres.url_of(f"r{database}", database))
+        with psycopg.connect(postgres.url_of("postgres", database), autocommit=True) as connection:
+            connection.execute("create extension vector")
+        with pytest.raises(StoreError, match="refuses access: permission denied for database"):
+            PostgresServer(postgres.url_of(f"r{database}", database))
+        assert tables(postgres.url_of("postgres", database)) == []
+    finally:
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute(f"drop role r{database}")
+
+
+def test_a_role_that_owns_the_schema_needs_no_other_role(postgres: PostgresCluster, database: str) -> None:
+    with psycopg.connect(postgres.url_of("postgres", database), autocommit=True) as connection:
+        connection.execute("create extension vector")
+        connection.execute(f"create role r{database} login")
+        connection.execute(f"grant create on database {database} to r{database}")
+    server = PostgresServer(postgres.url_of(f"r{database}", database))
+    assert server.role == f"r{database}"
+    names = {(finding.name, finding.state) for finding in examine_server(server)}
+    assert ("privileges", "wrong") not in names
+    assert ("server role", "note") not in names
+    with psycopg.connect(postgres.url_of("postgres", database), autocommit=True) as connection:
+        connection.execute(f"drop owned by r{database} cascade")
+        connection.execute(f"drop role r{database}")
+
+
+def test_an_old_server_and_one_without_pgvector_are_named(postgres: PostgresCluster) -> None:
+    with psycopg.connect(postgres.url) as connection:
+        standing = read_standing(connection)
+    check_standing(standing, "Postgres at db")
+    for bad, message in (
+        (replace(standing, server=15), "Postgres at db is version 15, but memoriter needs 16 or newer."),
+        (
+            replace(standing, is_replica=True),
+            "Postgres at db is a read-only replica. Name the primary server in `store.url`.",
+        ),
+        (
+            replace(standing, vector=None),
+            "Postgres at db has no extension pgvector. Install pgvector 0.8 or newer on the server.",
+        ),
+        (
+            replace(standing, vector="0.7.4"),
+            UPDATE_VECTOR,
+        ),
+    ):
+        with pytest.raises(StoreError) as error:
+            check_standing(bad, "Postgres at db")
+        assert str(error.value) == message
+
+
+def test_without_the_extra_the_error_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("memoriter.store.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StoreError, match=r"pip install 'memoriter\[postgres\]'"):
+        Memory.open(home=tmp_path, overrides={"store.url": "postgresql://db/memory"})
+
+
+def test_doctor_reports_durability_replication_and_the_role(
+    postgres: PostgresCluster, tmp_path: Path
+) -> None:
+    overrides = {"store.url": postgres.url, "store.tenant": uuid.uuid4().hex, "search.rerank": False}
+
+    def opened() -> Memory:
+        return Memory.open(home=tmp_path, overrides=overrides, embedder=HashEmbedder())
+
+    with opened() as memory:
+        memory.remember("Alice drinks green tea")
+        settings = memory.settings
+        (settings.workspace / "memory").mkdir(parents=True, exist_ok=True)
+    found = {finding.name: finding for finding in examine(lambda: settings, opened)}
+    assert found["entries"].state == "ok"
+    assert found["server"].text.endswith("role postgres")
+    assert (found["durability"].state, found["durability"].fix) == ("wrong", "Set fsync to on.")
+    assert found["server role"].state == found["replication"].state == "note"
+    assert "privileges" not in found
+    assert "row-level security" not in found
+    settings = settings.model_copy(
+        update={"store": settings.store.model_validate({"url": "postgresql://me:secret@127.0.0.1:1/db"})}
+    )
+    broken = examine(lambda: settings, lambda: Memory.open(settings=settings))
+    assert broken[-1].name == "server"
+    assert "secret" not in repr(broken)
+
+
+@pytest.mark.integration
+def test_a_replica_as_primary_and_a_server_without_pgvector_are_refused() -> None:
+    primary = PostgresCluster(settings={"max_wal_senders": "4"}).create()
+    replica = PostgresCluster()
+    bare = PostgresCluster()
+    try:
+        PostgresServer(primary.url)
+        shutil.rmtree(replica.data, ignore_errors=True)
+        replica.run(
+            "pg_basebackup", "-d", primary.url, "-D", str(replica.data), "-R", "-X", "stream", "-c", "fast"
+        )
+        replica.start()
+        with pytest.raises(StoreError, match="is a read-only replica"):
+            PostgresServer(replica.url)
+        assert [f.state for f in examine_server(PostgresServer(primary.url)) if f.name == "replication"] == [
+            "ok",
+            "note",
+        ]
+        bare.programs = copy_programs(bare.programs, bare.folder / "own")
+        for file in (bare.folder / "own").rglob("vector*.control"):
+            file.unlink()
+        bare.create()
+        with pytest.raises(StoreError, match="has no extension pgvector"):
+            PostgresServer(bare.url)
+        assert tables(bare.url) == []
+    finally:
+        for cluster in (replica, primary, bare):
+            cluster.delete()
