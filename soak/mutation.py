@@ -33,7 +33,7 @@ MODULES = {
     ),
     "memoriter.text.blocks": ("tests/text/test_blocks.py", "tests/recall/test_render.py"),
     "memoriter.text.redaction": ("tests/text/test_redaction_kinds.py", "tests/text/test_redaction.py"),
-    "memoriter.entries.merge": ("tests/entries/test_merge.py",),
+    "memoriter.entries.merge": ("tests/entries/test_verdicts.py", "tests/entries/test_merge.py"),
     "memoriter.entries.relation": ("tests/entries/test_merge.py",),
     "memoriter.entries.erase": ("tests/entries/test_erase.py", "tests/entries/test_lifecycle.py"),
     "memoriter.store.erasure": ("tests/entries/test_erase.py", "tests/entries/test_lifecycle.py"),
