@@ -28,13 +28,11 @@ ROOT = Path(__file__).parents[1]
 MODULES = {
     "memoriter.files.paths": ("tests/files/test_paths.py",),
     "memoriter.sessions.scope": ("tests/sessions/test_scope.py", "tests/sessions/test_scope_words.py"),
-    "memoriter.recall.render": (
-        *("tests/recall/test_fence.py", "tests/recall/test_render.py", "tests/recall/test_prompt_budget.py"),
-    ),
-    "memoriter.text.blocks": ("tests/text/test_blocks.py", "tests/recall/test_render.py"),
-    "memoriter.text.redaction": ("tests/text/test_redaction_kinds.py", "tests/text/test_redaction.py"),
-    "memoriter.entries.merge": ("tests/entries/test_verdicts.py", "tests/entries/test_merge.py"),
-    "memoriter.entries.relation": ("tests/entries/test_merge.py",),
+    "memoriter.recall.render": ("tests/recall/test_fence.py",),
+    "memoriter.text.blocks": ("tests/text/test_blocks.py",),
+    "memoriter.text.redaction": ("tests/text/test_redaction_kinds.py",),
+    "memoriter.entries.merge": ("tests/entries/test_verdicts.py",),
+    "memoriter.entries.relation": ("tests/entries/test_relations.py",),
     "memoriter.entries.erase": ("tests/entries/test_erase.py", "tests/entries/test_lifecycle.py"),
     "memoriter.store.erasure": ("tests/entries/test_erase.py", "tests/entries/test_lifecycle.py"),
 }
