@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from memoriter.entries import Draft
+from memoriter.entries import Draft, Entries
 from memoriter.entries.drafts import DAY, MAX_TAGS
-from memoriter.entries.merge import Neighbour, Verdict, approval, edits, judge, outcome
+from memoriter.entries.merge import Neighbour, Verdict, approval, edits, judge, neighbours, outcome
 from memoriter.records import Entry, Remembered
 from memoriter.store.entry_store import Edit
+from memoriter.testing import HashEmbedder
 
 AT = 1000.0
 SHORT, LONG = "We deploy on Tuesdays", "We deploy on Tuesdays after the stand-up"
@@ -201,3 +202,50 @@ def test_an_approved_repetition_is_absorbed() -> None:
     assert (repeat.kind, repeat.said, repeat.before) == ("repeat", staged.text, old)
     ended = replace(staged, state="superseded", superseded_by="old", updated_at=AT)
     assert absorb == Edit("absorb", ended, staged, "why")
+
+
+def near(entries: Entries, text: str, *, vector: Any = None) -> list[tuple[str, float | None]]:
+    entries._follower.follow(embed=False)
+    found = neighbours(entries._store, entries._follower, Draft(text), vector)
+    return [(one.entry.text, one.cosine and round(one.cosine, 3)) for one in found]
+
+
+def embedded(text: str) -> Any:
+    return HashEmbedder().embed([text])[0]
+
+
+def test_neighbours_are_found_by_words_and_by_vectors_nearest_first(entries: Entries) -> None:
+    for text in ("The heron nests in May", "The heron sleeps", "Invoices are paid on Fridays"):
+        entries.add_draft(Draft(text, "fact"))
+    text = "The heron nests in May, says Anna"
+    found = near(entries, text, vector=embedded(text))
+    assert [known for known, _ in found][:2] == ["The heron nests in May", "The heron sleeps"]
+    cosines = [cosine or 0.0 for _, cosine in found]
+    assert cosines == sorted(cosines, reverse=True)
+    assert {known for known, _ in near(entries, text)} == {"The heron nests in May", "The heron sleeps"}
+    assert {cosine for _, cosine in near(entries, text)} == {None}
+    assert near(entries, text, vector=embedded(text) * 0) == [
+        (known, 0.0) for known, _ in near(entries, text)
+    ]
+    entries._follower.embedder = None
+    assert near(entries, text, vector=embedded(text)) == near(entries, text)
+
+
+def test_entries_that_are_not_in_force_are_no_neighbours(entries: Entries) -> None:
+    first = entries.add_draft(Draft("The heron nests in May", "fact")).entry
+    assert first is not None
+    entries.supersede(first.id, "The heron nests in June")
+    assert [text for text, _ in near(entries, "heron nests")] == ["The heron nests in June"]
+    assert near(entries, "nothing of the kind") == []
+
+
+def test_eight_neighbours_by_vector_and_four_rare_words(entries: Entries) -> None:
+    for number in range(12):
+        entries.add_draft(Draft(f"item{number} common", "fact"))
+    text = "common item0 item1 item2 item3"
+    assert sorted(known for known, _ in near(entries, text)) == [f"item{n} common" for n in range(4)]
+    vector = embedded("entirely unrelated")
+    assert len(near(entries, "unknown words", vector=vector)) == 8
+    ids = [entry.id for entry in entries.list()]
+    order = [one.entry.id for one in neighbours(entries._store, entries._follower, Draft(text), None)]
+    assert order == sorted(set(order) & set(ids))
