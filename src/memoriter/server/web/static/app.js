@@ -9,7 +9,7 @@ import { countDrafts } from "./drafts.js";
 import { ended, runOffer } from "./notices.js";
 import { fill } from "./dom.js";
 import { remember, remembered } from "./prefs.js";
-import { go, here, stepped } from "./router.js";
+import { go, here, returnToPlace, stepped } from "./router.js";
 import { healthView } from "./views/health.js";
 import { mapView } from "./views/map.js";
 import { memoriesView } from "./views/memories.js";
@@ -142,6 +142,7 @@ async function start() {
   });
   listen(happened);
   await open();
+  returnToPlace();
   if (over) return;
   known = await agents().catch(() => []);
   outer.agents(known);

@@ -76,15 +76,24 @@ function argument(value) {
   return typeof value === "number" ? number(value, 3) : value;
 }
 
+// A formatter is expensive to create, and a list needs the same few for every row.
+const formatters = new Map();
+
+function formatter(kind, form) {
+  const name = `${kind} ${locale()} ${JSON.stringify(form)}`;
+  if (!formatters.has(name)) formatters.set(name, new Intl[kind](locale(), form));
+  return formatters.get(name);
+}
+
 export function number(value, digits = 0, { exactly = false } = {}) {
   const form = { maximumFractionDigits: digits, minimumFractionDigits: exactly ? digits : 0 };
-  return new Intl.NumberFormat(locale(), form).format(value);
+  return formatter("NumberFormat", form).format(value);
 }
 
 /** Format a count for small spaces: 1.6K; 1.6万. */
 export function few(value) {
   const form = { notation: "compact", maximumFractionDigits: 1 };
-  return value < 1000 ? number(value) : new Intl.NumberFormat(locale(), form).format(value);
+  return value < 1000 ? number(value) : formatter("NumberFormat", form).format(value);
 }
 
 export function bytes(value) {
@@ -118,7 +127,7 @@ export function monthName(text) {
 
 function written(seconds, form) {
   if (!Number.isFinite(seconds) || Math.abs(seconds) > 8.6e12) return "–";
-  return new Intl.DateTimeFormat(locale(), form).format(new Date(seconds * 1000));
+  return formatter("DateTimeFormat", form).format(new Date(seconds * 1000));
 }
 
 const TIME_UNITS = [
@@ -136,5 +145,5 @@ export function ago(seconds) {
   const away = seconds - Date.now() / 1000;
   const [unit, size] = TIME_UNITS.find(([, length]) => Math.abs(away) >= length) ?? ["second", 1];
   if (unit === "second" && Math.abs(away) < 45) return t("time.now");
-  return new Intl.RelativeTimeFormat(locale(), { numeric: "auto" }).format(Math.round(away / size), unit);
+  return formatter("RelativeTimeFormat", { numeric: "auto" }).format(Math.round(away / size), unit);
 }

@@ -45,6 +45,26 @@ let now = named();
 
 history.scrollRestoration = "manual"; // the browser would restore it before the view is drawn
 
+const STOPPED_MS = 150;
+let stopped = 0;
+
+// A reload finds its place in the history. A long list remembers its rows instead (rows.js).
+addEventListener(
+  "scroll",
+  () => {
+    clearTimeout(stopped);
+    const step = now;
+    stopped = setTimeout(() => step === now && history.replaceState({ ...history.state, top: scrollY }, ""), STOPPED_MS);
+  },
+  { passive: true },
+);
+
+/** Scroll to where the reader was before a reload. */
+export function returnToPlace() {
+  const { top, anchor } = history.state ?? {};
+  if (top && !anchor) scrollTo(0, top);
+}
+
 /** Call it when the address has changed, before drawing. It returns a function that restores scroll and focus. */
 export function stepped() {
   left.set(now, { top: scrollY, href: document.activeElement?.getAttribute("href") });
@@ -53,7 +73,7 @@ export function stepped() {
   const here = now;
   return () => {
     if (!known || here !== now) return;
-    scrollTo(0, known.top);
+    if (!history.state?.anchor) scrollTo(0, known.top);
     if (known.href) document.querySelector(`main a[href="${CSS.escape(known.href)}"]`)?.focus({ preventScroll: true });
   };
 }

@@ -1,30 +1,29 @@
-// Memories: a table with filters, and a panel for one memory. The panel is in memory.js, the actions are in
-// memory_actions.js.
+// Memories: a table with filters, and a panel for one memory. The table is a window onto all of them (rows.js). The panel
+// is in memory.js, the actions are in memory_actions.js.
 
-import { isAborted, newest, news } from "../api.js";
-import { el, fill, refill } from "../dom.js";
-import { number, t, tn } from "../i18n.js";
-import { step, stepOpen } from "../keys.js";
-import { failure, loading, nothing } from "../notices.js";
-import { label, stars, tags, when } from "../parts.js";
+import { ask, isAborted, newest } from "../api.js";
+import { el, fill } from "../dom.js";
+import { t, tn } from "../i18n.js";
+import { step } from "../keys.js";
+import { announce, failure, loading, nothing, sentence } from "../notices.js";
+import { label, stars, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
+import { PAGE_SIZE, rowWindow } from "../rows.js";
 import { forgetBy } from "./forgetting.js";
 import { picking } from "./memories_picked.js";
 import { memoryPanel } from "./memory.js";
 import { addMemory } from "./memory_actions.js";
 import { asArguments, filterBar } from "./memory_filters.js";
 
-const PAGE_SIZE = 50;
-const SORTS = { importance: "importance", created: "created" }; // by column
+const COLUMNS = ["pick", "text", "type", "importance", "trust", "created", "expires"];
+const SORTABLE = { importance: "desc", created: "desc", expires: "asc" }; // column → its first direction
 
 export function memoriesView(main) {
-  const list = newest();
-  const isNew = news();
+  const newList = newest();
   let filters = {};
-  let entries = [];
-  let total = 0;
-  let cursor = null;
   let open = "";
+  let list = null; // the rows; null while there are none
+  let shown = null; // the newest answer, without its rows
 
   const filtering = filterBar((changed) => {
     filters = changed;
@@ -34,7 +33,10 @@ export function memoriesView(main) {
   });
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
   const table = el("div", { class: "table-place" });
-  const picked = picking(changed, forgotten, () => show());
+  const picked = picking(changed, forgotten, {
+    draw: () => list?.redraw(),
+    all: async () => (await ask("entries.list", { ...asArguments(filters), limit: 500 })).entries,
+  });
   const aside = el("aside", { class: "panel", "aria-label": t("entry.detail"), tabindex: "-1" });
   const panel = memoryPanel(aside, { close, changed, forgotten, settled });
   const split = el(
@@ -59,72 +61,91 @@ export function memoriesView(main) {
     split,
   );
 
-  async function load({ quiet = false, more = false } = {}) {
-    if (!quiet && !more) fill(table, loading());
+  async function request({ offset, around }, call = ask) {
+    const answer = await call("entries.list", {
+      ...asArguments(filters),
+      limit: PAGE_SIZE,
+      offset,
+      ...(around && { around }),
+    });
+    return { items: answer.entries, offset: answer.offset ?? offset, total: answer.total };
+  }
+
+  /** Load the list from the start, or at the anchor of an earlier visit. */
+  async function load(anchor = null) {
+    forgetList();
+    fill(table, loading());
     try {
-      const limit = quiet ? Math.min(500, Math.max(PAGE_SIZE, entries.length)) : PAGE_SIZE;
-      const answer = await list("entries.list", {
-        ...asArguments(filters),
-        limit,
-        ...(more && cursor && { cursor }),
-      });
-      if (!isNew([answer, more]) && quiet) return;
-      entries = more ? [...entries, ...answer.entries] : answer.entries;
-      total = answer.total;
-      cursor = answer.cursor ?? null;
-      show();
+      const from = anchor ? { offset: Math.max(0, anchor.index - PAGE_SIZE / 2), around: anchor.id } : { offset: 0 };
+      const answer = await request(from, newList);
+      show(answer, (rows) => rows.start(answer, anchor));
     } catch (error) {
-      if (isAborted(error)) return;
-      isNew.forget();
-      fill(
-        table,
-        failure(error, () => load()),
-      );
+      failed(error);
     }
   }
 
-  function show() {
-    fill(summary, tn("entry.found", total), filtering.active() && clearing());
-    picked.among(entries);
-    if (entries.length === 0) {
+  // A change elsewhere: the rows that the reader looks at stay where they are. Only a reader who is at the top and does
+  // nothing sees new rows move in.
+  async function renew() {
+    if (!list) return load();
+    const anchor = list.anchor();
+    const reads = Boolean(open) || picked.any() || table.contains(document.activeElement) || table.getBoundingClientRect().top < 0;
+    try {
+      const around = reads && anchor ? { around: anchor.id } : {};
+      const answer = await request({ offset: Math.max(0, (anchor?.index ?? 0) - PAGE_SIZE / 2), ...around }, newList);
+      const now = list?.anchor(); // the reader may have moved on during the request
+      show(answer, (rows) => picked.gone(rows.renew(answer, reads ? [now, anchor].filter(Boolean) : [])));
+    } catch (error) {
+      failed(error);
+    }
+    return null;
+  }
+
+  function failed(error) {
+    if (isAborted(error)) return;
+    if (list && error.status !== 401) return announce(sentence(error));
+    forgetList();
+    fill(
+      table,
+      failure(error, () => load()),
+    );
+  }
+
+  function forgetList() {
+    list?.close();
+    list = null;
+  }
+
+  function show(answer, put) {
+    shown = answer;
+    fill(summary, tn("entry.found", answer.total), filtering.active() && clearing());
+    if (answer.total === 0) {
+      forgetList();
+      picked.clear();
       fill(table, noMemories(filtering.active(), () => addMemory(changed)));
       return;
     }
-    const head = ["pick", "text", "type", "importance", "trust", "created", "expires"];
-    refill(
-      table,
+    if (!list) build();
+    table.querySelector("table").setAttribute("aria-rowcount", String(answer.total + 1));
+    put(list);
+  }
+
+  function build() {
+    const body = el("tbody", {});
+    const head = COLUMNS.map((name) =>
       el(
-        "table",
-        { class: "entries" },
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            head.map((name) =>
-              el(
-                "th",
-                { scope: "col", class: `col-${name}`, "aria-sort": sortedBy(name) ? "descending" : null },
-                name === "pick" ? picked.all() : heading(name),
-              ),
-            ),
-          ),
-        ),
-        el("tbody", {}, entries.map(row)),
+        "th",
+        { scope: "col", class: `col-${name}`, "aria-sort": direction(name) },
+        name === "pick" ? picked.box() : heading(name),
       ),
-      cursor &&
-        el(
-          "button",
-          { type: "button", class: "quiet more", "data-value": "more", onclick: () => load({ more: true }) },
-          t("do.more"),
-          el("span", { class: "faint" }, ` ${number(entries.length)} / ${number(total)}`),
-        ),
     );
-    markOpen();
+    fill(table, el("table", { class: "entries" }, el("thead", {}, el("tr", {}, head)), body));
+    list = rowWindow(body, { columns: COLUMNS.length, request, draw: row, key: signature, drawn: markOpen, failed });
   }
 
   function row(entry) {
+    const only = (name, value, content) =>
+      el("a", { class: "only", tabindex: "-1", title: t("filter.only"), href: address("memories", open, { ...filters, [name]: value }) }, content);
     return el(
       "tr",
       {
@@ -144,12 +165,12 @@ export function memoriesView(main) {
           { class: "statement-line" },
           el("a", { class: "row", href: address("memories", entry.id, filters) }, entry.text),
           entry.state !== "active" && label("state", entry.state),
-          tags(entry.tags),
+          (entry.tags ?? []).map((tag) => only("tag", tag, el("span", { class: "tag" }, tag))),
         ),
       ),
-      el("td", { class: "col-type" }, label("type", entry.type)),
+      el("td", { class: "col-type" }, only("type", entry.type, label("type", entry.type))),
       el("td", { class: "col-importance" }, stars(entry.importance)),
-      el("td", { class: "col-trust" }, label("trust", entry.trust)),
+      el("td", { class: "col-trust" }, only("trust", entry.trust, label("trust", entry.trust))),
       el("td", { class: "col-created" }, when(entry.createdAt)),
       el(
         "td",
@@ -159,45 +180,60 @@ export function memoriesView(main) {
     );
   }
 
-  const sortedBy = (name) => name in SORTS && (filters.sort ?? (filters.q ? "score" : "created")) === SORTS[name];
+  const sorted = () => filters.sort || (filters.q ? "score" : "created");
 
+  function direction(name) {
+    if (!(name in SORTABLE) || sorted() !== name) return null;
+    return filters.dir === "asc" ? "ascending" : "descending";
+  }
+
+  // A click sorts by the column; another one turns the direction.
   function heading(name) {
-    if (!(name in SORTS)) return t(`entry.${name}`);
-    const sort = name === "created" && !filters.q ? "" : SORTS[name];
+    if (!(name in SORTABLE)) return t(`entry.${name}`);
+    const now = direction(name);
+    const next = now ? (now === "ascending" ? "desc" : "asc") : SORTABLE[name];
+    const sort = name === "created" && !filters.q ? "" : name;
     const attributes = { type: "button", class: "plain sort", "data-value": `sort-${name}` };
     return el(
       "button",
-      { ...attributes, onclick: () => go("memories", open, { ...filters, sort }) },
+      { ...attributes, onclick: () => go("memories", open, { ...filters, sort, dir: next === "asc" ? "asc" : "" }) },
       t(`entry.${name}`),
-      el("span", { "aria-hidden": "true" }, sortedBy(name) ? " ↓" : ""),
+      el("span", { "aria-hidden": "true" }, { ascending: " ↑", descending: " ↓" }[now] ?? ""),
     );
   }
 
-  /** The memory before or after the open one. */
-  function beside(by) {
-    const at = entries.findIndex((entry) => entry.id === open);
-    return at < 0 ? undefined : entries[at + by];
+  /** Open the memory `by` rows from the open one. Returns whether there is an open one. */
+  function stepOpen(by) {
+    if (!open || !list) return false;
+    const rows = list;
+    const next = async () => {
+      const at = rows.indexOf(open) < 0 ? await rows.reach(open) : rows.indexOf(open);
+      if (at < 0 || at + by < 0 || at + by >= rows.total()) return;
+      await rows.reach(at + by);
+      const entry = rows.at(at + by);
+      if (entry && rows === list) go("memories", entry.id, filters);
+    };
+    next().catch(failed);
+    return true;
   }
 
   // In the list of waiting memories, the next one opens after a decision.
   function settled() {
-    const next = filters.state === "staged" ? (beside(1) ?? beside(-1)) : undefined;
+    const at = list?.indexOf(open) ?? -1;
+    const next = filters.state === "staged" && at >= 0 ? (list.at(at + 1) ?? list.at(at - 1)) : undefined;
     if (!next) return changed(filters.state === "staged" ? null : open);
     picked.clear();
-    load({ quiet: true });
-    return go("memories", next.id, filters);
+    go("memories", next.id, filters);
+    return renew();
   }
 
   function key(event) {
-    const show = (id) => {
-      go("memories", id, filters);
-      table.querySelector(`[data-id="${CSS.escape(id)}"]`)?.scrollIntoView({ block: "nearest" });
-    };
-    if (stepOpen(entries, open, event, show)) return true;
+    const by = { j: 1, k: -1 }[event.key];
+    if (by && stepOpen(by)) return true;
     if (event.key === "x") {
-      const row = document.activeElement?.closest("tr[data-id]") ?? table.querySelector("tr.open");
-      row?.querySelector("input")?.click();
-      return Boolean(row);
+      const focused = document.activeElement?.closest("tr[data-id]") ?? table.querySelector("tr.open");
+      focused?.querySelector("input")?.click();
+      return Boolean(focused);
     }
     return step(table, ".row", event) || panel.key(event);
   }
@@ -208,7 +244,7 @@ export function memoriesView(main) {
   // After a change, `id` is the memory to show; null if it no longer exists.
   function changed(id = open) {
     picked.clear();
-    load({ quiet: true });
+    renew();
     if (id === null) close();
     else if (id && id !== open) go("memories", id, filters);
     else panel.reload();
@@ -216,14 +252,13 @@ export function memoriesView(main) {
 
   function forgotten(ids) {
     picked.clear();
-    load({ quiet: true });
+    renew();
     if (ids.includes(open)) close();
   }
 
   function markOpen() {
     for (const one of table.querySelectorAll("tr[data-id]"))
       one.classList.toggle("open", one.dataset.id === open);
-    split.classList.toggle("with-panel", Boolean(open));
   }
 
   function close() {
@@ -235,25 +270,30 @@ export function memoriesView(main) {
   return {
     async show(route) {
       const wanted = filtering.read(route.params);
-      const same = entries.length > 0 && JSON.stringify(wanted) === JSON.stringify(filters);
+      const same = shown && JSON.stringify(wanted) === JSON.stringify(filters);
+      const first = shown === null;
       filters = wanted;
       open = route.id;
       markOpen();
+      split.classList.toggle("with-panel", Boolean(open));
       panel.show(open);
-      if (!same) await load();
+      if (!same) await load(first ? history.state?.anchor : null);
     },
     refresh(events) {
       if (!["entries", "capture", "sync", "recall"].some((kind) => events.has(kind))) return;
-      if (["entries", "capture"].some((kind) => events.has(kind)))
-        (load({ quiet: true }), filtering.facets());
+      if (["entries", "capture"].some((kind) => events.has(kind))) (renew(), filtering.facets());
       panel.refresh();
     },
     focusSearch: () => filtering.focus(),
     key,
     escape: () => (open ? (close(), true) : false),
-    close: () => (list.stop(), filtering.stop(), panel.stop()),
+    close: () => (newList.stop(), filtering.stop(), panel.stop(), forgetList()),
   };
 }
+
+/** Everything that a row shows. */
+const signature = ({ id, text, type, importance, state, trust, createdAt, expiresAt, tags }) =>
+  JSON.stringify([id, text, type, importance, state, trust, createdAt, expiresAt, tags]);
 
 export function noMemories(filtered, add) {
   if (filtered)

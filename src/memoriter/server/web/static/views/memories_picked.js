@@ -7,9 +7,12 @@ import { invisibleWarning } from "../parts.js";
 import { forgetMemories } from "./forgetting.js";
 import { mergeMemories, settleStaged } from "./memory_actions.js";
 
-export function picking(changed, forgotten, draw) {
+const MAX_PICKED = 500; // memories in one action
+
+/** `draw` draws the rows again. `all` returns the memories that match the filters, at most `MAX_PICKED`. */
+export function picking(changed, forgotten, { draw, all }) {
   const chosen = new Map(); // id → entry
-  let shown = [];
+  let whole = false; // all were selected
   const node = el("div", { class: "several", role: "group", "aria-label": t("entry.pick") });
   let every = null;
 
@@ -17,26 +20,42 @@ export function picking(changed, forgotten, draw) {
     const picked = [...chosen.values()];
     const staged = picked.filter((entry) => entry.state === "staged").map((entry) => entry.id);
     const active = picked.filter((entry) => entry.state === "active");
-    if (every) every.checked = whole();
-    if (every) every.indeterminate = chosen.size > 0 && !whole();
+    if (every) every.checked = whole;
+    if (every) every.indeterminate = chosen.size > 0 && !whole;
     node.classList.toggle("on", picked.length > 0);
     const button = (name, act, kind = "quiet") =>
       el("button", { type: "button", class: kind, onclick: act }, t(`do.${name}`));
     fill(
       node,
       picked.length > 0 && [
-        el("span", {}, tn("entry.picked", picked.length)),
+        el("span", {}, tn("entry.picked", picked.length), picked.length >= MAX_PICKED && ` ${t("entry.picked.most")}`),
         staged.length > 0 && button("approve", () => settle("approve", staged)),
         staged.length > 0 && button("reject", () => settle("reject", staged)),
         active.length > 1 && button("merge", () => mergeMemories(active, changed)),
         button("forget", () => forgetMemories(picked, forgotten), "quiet danger-text"),
-        button("clear", () => (chosen.clear(), draw()), "link"),
+        button("clear", () => (clear(), draw()), "link"),
         invisibleWarning(...picked.flatMap((entry) => [entry.text, ...(entry.tags ?? [])])),
       ],
     );
   }
 
-  const whole = () => chosen.size > 0 && chosen.size === shown.length;
+  function clear() {
+    chosen.clear();
+    whole = false;
+    show();
+  }
+
+  async function pickAll(box) {
+    try {
+      for (const entry of box.checked ? await all() : []) chosen.set(entry.id, entry);
+      if (!box.checked) chosen.clear();
+      whole = box.checked;
+      show();
+      draw();
+    } catch (error) {
+      node.append(failure(error, null));
+    }
+  }
 
   async function settle(how, ids) {
     try {
@@ -49,28 +68,24 @@ export function picking(changed, forgotten, draw) {
 
   return {
     node,
-    clear: () => (chosen.clear(), show()),
-    /** Update the rows of the table. A memory that left the table is no longer selected. */
-    among(entries) {
-      shown = entries;
-      for (const id of chosen.keys()) if (!entries.some((entry) => entry.id === id)) chosen.delete(id);
+    clear,
+    any: () => chosen.size > 0,
+    /** A memory that left the list is no longer selected. */
+    gone(ids) {
+      for (const id of ids) chosen.delete(id);
       show();
     },
     /** The checkbox that selects all. */
-    all() {
-      const box = el("input", {
+    box() {
+      every = el("input", {
         type: "checkbox",
-        checked: whole(),
-        indeterminate: chosen.size > 0 && !whole(),
+        checked: whole,
+        indeterminate: chosen.size > 0 && !whole,
         "aria-label": t("entry.pick.all"),
         "data-value": "all",
-        onchange: () => {
-          for (const entry of shown) box.checked ? chosen.set(entry.id, entry) : chosen.delete(entry.id);
-          draw();
-        },
+        onchange: (event) => pickAll(event.target),
       });
-      every = box;
-      return box;
+      return every;
     },
     /** The checkbox of one memory. */
     tick(entry) {
@@ -80,6 +95,7 @@ export function picking(changed, forgotten, draw) {
         "aria-label": t("entry.pick.one", { text: entry.text.slice(0, 60) }),
         onchange: () => {
           box.checked ? chosen.set(entry.id, entry) : chosen.delete(entry.id);
+          whole = false;
           show();
         },
       });

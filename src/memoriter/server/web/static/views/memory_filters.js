@@ -1,12 +1,12 @@
 // The filters of the table: in the address, and as arguments for the gateway.
 
 import { ask } from "../api.js";
-import { el, refill, typed } from "../dom.js";
+import { el, icon, refill, typed } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { TRUST_LEVELS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
 
-const FILTER_NAMES = ["q", "type", "state", "trust", "stars", "tag", "since", "until", "session", "sort"];
-const SORTS = ["updated", "importance"];
+const FILTER_NAMES = ["q", "type", "state", "trust", "stars", "tag", "source", "workspace", "since", "until", "session", "sort", "dir"];
+const SORTS = ["updated", "importance", "expires"];
 const PAUSE_MS = 200;
 
 /** The filters of the address as arguments of `entries.list`. The default is active and waiting memories. */
@@ -22,9 +22,18 @@ export function asArguments(filters) {
     since: fromDateField(filters.since),
     until: fromDateField(filters.until, { end: true }),
     session: filters.session,
+    source: filters.source,
+    workspace: filters.workspace,
     sort: filters.sort,
+    ascending: filters.dir === "asc",
   };
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value || value === 0));
+}
+
+/** The name of a source, such as `capture` or `import:mem0`. */
+export function sourceName(source) {
+  const [kind, program] = source.split(":", 2);
+  return program ? `${t(`by.${kind}`)} (${program})` : t(`by.${kind}`);
 }
 
 export function filterBar(changed) {
@@ -49,36 +58,45 @@ export function filterBar(changed) {
   function put(name, value) {
     filters = { ...filters, [name]: value };
     if (!value) delete filters[name];
+    if (name === "sort") delete filters.dir;
     draw();
     changed(filters);
   }
 
   const counted = (group, name) => (counts[group]?.[name] ? ` (${number(counts[group][name])})` : "");
-  const pick = (name, text, group, all, names, word) => {
+
+  /** A filter: a choice that shows its name, or its value and a button that removes it. */
+  const chip = (name, text, group, names, word, all = text) => {
+    const value = filters[name] ?? "";
     const options = [["", all], ...names.map((one) => [one, `${word(one)}${counted(group, one)}`])];
-    return choice(options, filters[name] ?? "", (value) => put(name, value), {
-      "aria-label": text,
-      "data-filter": name,
-    });
+    const select = choice(options, value, (chosen) => put(name, chosen), { "aria-label": text, "data-filter": name });
+    const attributes = { type: "button", class: "plain", "aria-label": t("filter.remove", { name: text }), onclick: () => put(name, "") };
+    return el(
+      "span",
+      { class: value ? "chip on" : "chip" },
+      select,
+      value && el("button", { ...attributes, "data-value": `remove-${name}` }, icon("close")),
+    );
   };
 
   function draw() {
+    const workspaces = known("workspaces", filters.workspace);
     refill(
       quick,
-      pick("type", t("entry.type"), "types", t("filter.type"), TYPES, (name) => t(`type.${name}`)),
-      pick("state", t("entry.state"), "states", t("filter.state"), [...STATES, "all"], (name) =>
-        t(`state.${name}`),
-      ),
-      pick(
-        "stars",
-        t("entry.importance"),
-        "",
-        t("filter.stars"),
-        ["2", "3", "4", "5"],
-        (name) => `${"★".repeat(Number(name))} ${name === "5" ? "" : t("filter.and.more")}`,
-      ),
-      pick("sort", t("filter.sort"), "", t(filters.q ? "sort.score" : "sort.created"), SORTS, (name) =>
-        t(`sort.${name}`),
+      chip("type", t("entry.type"), "types", TYPES, (name) => t(`type.${name}`)),
+      chip("tag", t("entry.tag"), "tags", known("tags", filters.tag), (name) => name),
+      chip("source", t("entry.source"), "sources", known("sources", filters.source), sourceName),
+      chip("trust", t("entry.trust"), "trust", TRUST_LEVELS, (name) => t(`trust.${name}`)),
+      chip("stars", t("entry.importance"), "", ["2", "3", "4", "5"], (name) => `${"★".repeat(Number(name))} ${name === "5" ? "" : t("filter.and.more")}`),
+      chip("state", t("entry.state"), "states", [...STATES, "all"], (name) => t(`state.${name}`), t("filter.state")),
+      (workspaces.length > 1 || filters.workspace) &&
+        chip("workspace", t("entry.workspace"), "workspaces", workspaces, (name) => name.split("/").at(-1) || name),
+      filters.session && chip("session", t("entry.session"), "", [filters.session], (name) => name),
+      choice(
+        [["", t(filters.q ? "sort.score" : "sort.created")], ...SORTS.map((name) => [name, t(`sort.${name}`)])],
+        filters.sort ?? "",
+        (value) => put("sort", value),
+        { "aria-label": t("filter.sort"), "data-filter": "sort" },
       ),
     );
     const date = (name, text) =>
@@ -91,33 +109,13 @@ export function filterBar(changed) {
           onchange: (event) => put(name, event.target.value),
         }),
       );
-    refill(
-      further,
-      field(
-        t("entry.trust"),
-        pick("trust", t("entry.trust"), "trust", t("filter.any"), TRUST_LEVELS, (name) => t(`trust.${name}`)),
-      ),
-      field(
-        t("entry.tag"),
-        pick("tag", t("entry.tag"), "tags", t("filter.any"), tagNames(), (name) => name),
-      ),
-      date("since", t("filter.since")),
-      date("until", t("filter.until")),
-      filters.session &&
-        field(
-          t("entry.session"),
-          el(
-            "button",
-            { type: "button", class: "quiet", onclick: () => put("session", "") },
-            `${filters.session} ✕`,
-          ),
-        ),
-    );
+    refill(further, date("since", t("filter.since")), date("until", t("filter.until")));
   }
 
-  function tagNames() {
-    const names = Object.keys(counts.tags ?? {}).slice(0, 200);
-    return filters.tag && !names.includes(filters.tag) ? [filters.tag, ...names] : names;
+  /** The values that occur, and the one in the address. */
+  function known(group, value) {
+    const names = Object.keys(counts[group] ?? {});
+    return value && !names.includes(value) ? [value, ...names] : names;
   }
 
   async function facets() {
@@ -133,14 +131,14 @@ export function filterBar(changed) {
     node,
     facets,
     stop: () => clearTimeout(timer),
-    active: () => Object.keys(filters).some((name) => name !== "sort"),
+    active: () => Object.keys(filters).some((name) => !["sort", "dir"].includes(name)),
     focus: () => (query.focus(), query.select(), true),
     read(params) {
       filters = Object.fromEntries(
         FILTER_NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]),
       );
       if (document.activeElement !== query) query.value = filters.q ?? "";
-      if (["trust", "tag", "since", "until", "session"].some((name) => filters[name])) more.open = true;
+      if (filters.since || filters.until) more.open = true;
       draw();
       if (Object.keys(counts).length === 0) facets();
       return filters;

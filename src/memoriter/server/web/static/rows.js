@@ -1,0 +1,239 @@
+// A window onto a long list. All rows have the same height, so only those in sight exist, and only the data near them is in
+// memory. The list asks for what is missing, and a change elsewhere never moves what the reader looks at.
+
+import { el, measure } from "./dom.js";
+
+export const PAGE_SIZE = 100;
+const OVERSCAN = 12; // rows above and below the sight
+const AHEAD = 60; // rows whose data is requested before they come into sight
+const MAX_KEPT = 2000; // rows in memory
+const PAUSE_MS = 60; // a reader who flies over the list requests only where they land
+const STOPPED_MS = 150;
+
+/** `body` is the tbody. `request({ offset, around })` returns `{ items, offset, total }`. `draw(item)` returns a row,
+ *  `key(item)` the id and everything that the row shows. `drawn()` is called after rows have changed, `failed(error)` if a
+ *  page could not be loaded. */
+export function rowWindow(body, { columns, request, draw, key, drawn, failed }) {
+  const above = space(columns);
+  const below = space(columns);
+  let items = new Map(); // index → item
+  let rows = new Map(); // id → { node, key }
+  let total = 0;
+  let height = 0;
+  let asked = null; // the range that is being requested
+  let frame = 0;
+  let pause = 0;
+  let stopped = 0;
+  let turn = 0; // changes when a new list starts
+
+  function range() {
+    const top = -body.getBoundingClientRect().top;
+    const first = height ? Math.floor(top / height) : 0;
+    const count = height ? Math.ceil(innerHeight / height) : 30;
+    const clamp = (value) => Math.max(0, Math.min(total, value));
+    return { from: clamp(first - OVERSCAN), to: clamp(first + count + OVERSCAN), first: clamp(first) };
+  }
+
+  function render() {
+    const { from, to } = range();
+    const kept = new Map();
+    const wanted = [];
+    let focused = null; // the new row of the one that had the focus
+    for (let index = from; index < to; index++) {
+      const item = items.get(index);
+      const id = item ? item.id : `blank-${index}`;
+      const now = item ? key(item) : "";
+      const old = rows.get(id);
+      const node = old?.key === now ? old.node : item ? draw(item) : blank(columns);
+      node.setAttribute("aria-rowindex", String(index + 2));
+      if (old && old.node !== node && old.node.contains(document.activeElement)) focused = node;
+      kept.set(id, { node, key: now });
+      wanted.push(node);
+    }
+    rows = kept;
+    place(wanted);
+    if (!height && wanted.length > 0 && items.size > 0) {
+      height = wanted[0].getBoundingClientRect().height; // a list that is not visible has none
+      if (height) return render();
+    }
+    measure(above, "--height", `${from * height}px`);
+    measure(below, "--height", `${(total - to) * height}px`);
+    above.hidden = from === 0;
+    below.hidden = to >= total;
+    focused?.querySelector("a.row")?.focus({ preventScroll: true });
+    drawn();
+    return wantMore(from, to);
+  }
+
+  function place(wanted) {
+    const present = new Set(wanted);
+    for (const node of [...body.children])
+      if (!present.has(node) && node !== above && node !== below) node.remove();
+    if (above.parentNode !== body) body.prepend(above);
+    if (below.parentNode !== body) body.append(below);
+    let at = above.nextSibling;
+    for (const node of wanted) {
+      if (node === at) at = at.nextSibling;
+      else body.insertBefore(node, at);
+    }
+  }
+
+  function wantMore(from, to) {
+    const seen = missing(from, to);
+    const start = seen ?? missing(Math.max(0, from - AHEAD), Math.min(total, to + AHEAD));
+    if (start === null || (asked && asked.from <= start && start < asked.to)) return;
+    clearTimeout(pause);
+    pause = setTimeout(() => load(start, from), seen === null ? 0 : PAUSE_MS);
+  }
+
+  function missing(from, to) {
+    for (let index = from; index < to; index++) if (!items.has(index)) return index;
+    return null;
+  }
+
+  async function load(start, from) {
+    const offset = start < from ? Math.max(0, start - PAGE_SIZE + AHEAD) : start;
+    const mine = turn;
+    asked = { from: offset, to: offset + PAGE_SIZE };
+    const span = asked;
+    try {
+      const answer = await request({ offset });
+      if (mine !== turn || span !== asked) return;
+      take(answer);
+    } catch (error) {
+      if (mine === turn) failed(error);
+    } finally {
+      if (span === asked) asked = null;
+    }
+    if (mine === turn) scrolled(); // draw the rows, and remember them
+  }
+
+  function take(answer) {
+    total = answer.total;
+    answer.items.forEach((item, index) => items.set(answer.offset + index, item));
+    if (items.size <= MAX_KEPT) return;
+    const { first } = range();
+    for (const index of items.keys()) if (Math.abs(index - first) > MAX_KEPT / 2) items.delete(index);
+  }
+
+  function schedule() {
+    if (!frame)
+      frame = requestAnimationFrame(() => {
+        frame = 0;
+        if (body.isConnected) render();
+      });
+  }
+
+  function scrolled() {
+    schedule();
+    clearTimeout(stopped);
+    stopped = setTimeout(remember, STOPPED_MS);
+  }
+
+  function resized() {
+    height = 0;
+    schedule();
+  }
+
+  /** The first row in sight: its item, its index and its distance from the top of the window. */
+  function anchor() {
+    if (!height) return null;
+    const { first } = range();
+    const index = Math.max(0, first);
+    const item = items.get(index);
+    return item ? { id: item.id, index, y: body.getBoundingClientRect().top + index * height } : null;
+  }
+
+  // A reload shows the same rows again.
+  function remember() {
+    if (!body.isConnected) return;
+    const scrolledIn = scrollY > 0 && body.getBoundingClientRect().top < 0;
+    history.replaceState({ ...history.state, anchor: scrolledIn ? anchor() : null }, "");
+  }
+
+  function put(at) {
+    const index = indexOf(at.id);
+    if (index < 0 || !height) return;
+    scrollBy(0, body.getBoundingClientRect().top + index * height - at.y);
+  }
+
+  function indexOf(id) {
+    for (const [index, item] of items) if (item.id === id) return index;
+    return -1;
+  }
+
+  addEventListener("scroll", scrolled, { passive: true });
+  addEventListener("resize", resized);
+
+  return {
+    indexOf,
+    at: (index) => items.get(index),
+    total: () => total,
+    items: () => items.values(),
+    /** Start a new list with its first page; `at` is an anchor that comes into place again. */
+    start(answer, at = null) {
+      turn++;
+      asked = null;
+      items = new Map();
+      rows = new Map();
+      take(answer);
+      render();
+      if (at) (put(at), render());
+    },
+    /** Replace what is known by a page around the reader. `stays` are anchors: the first that is still there keeps
+     *  its place. Returns the ids that were in this part of the list and are gone. */
+    renew(answer, stays) {
+      turn++;
+      asked = null;
+      const before = items;
+      const end = answer.offset + answer.items.length;
+      items = new Map();
+      take(answer);
+      render();
+      const at = stays.find((one) => indexOf(one.id) >= 0);
+      if (at && indexOf(at.id) !== at.index) (scrollBy(0, (indexOf(at.id) - at.index) * height), render());
+      const now = new Set([...items.values()].map((item) => item.id));
+      const near = [...before].filter(([index]) => index >= answer.offset && index < end);
+      return near.map(([, item]) => item.id).filter((id) => !now.has(id));
+    },
+    /** Draw every row again, for example after the selection has changed. */
+    redraw() {
+      rows = new Map();
+      render();
+    },
+    anchor,
+    /** Load a page that contains this row and bring it into sight. Returns its index, or -1. */
+    async reach(target) {
+      let index = typeof target === "number" ? target : indexOf(target);
+      if (index < 0 || !items.has(index)) {
+        const mine = turn;
+        const answer = await request(index < 0 ? { offset: 0, around: target } : { offset: Math.max(0, index - PAGE_SIZE / 2) });
+        if (mine !== turn) return -1;
+        take(answer);
+        index = index < 0 ? indexOf(target) : index;
+      }
+      if (index < 0 || index >= total) return -1;
+      const top = body.getBoundingClientRect().top + index * height;
+      if (top < height) scrollBy(0, top - 2 * height);
+      else if (top + 2 * height > innerHeight) scrollBy(0, top + 3 * height - innerHeight);
+      render();
+      return index;
+    },
+    close() {
+      turn++;
+      clearTimeout(pause);
+      clearTimeout(stopped);
+      removeEventListener("scroll", scrolled);
+      removeEventListener("resize", resized);
+    },
+  };
+}
+
+function space(columns) {
+  return el("tr", { class: "space", "aria-hidden": "true", hidden: true }, el("td", { colspan: String(columns) }));
+}
+
+/** A row whose data is on its way. */
+function blank(columns) {
+  return el("tr", { class: "blank" }, el("td", { colspan: String(columns) }));
+}
