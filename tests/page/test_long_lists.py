@@ -22,7 +22,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 COUNT = 2_000
 #: The text of the first row in sight and its distance from the top of the window.
 READ = """() => {
-  const row = [...document.querySelectorAll(".entries tr[data-id]")].find((one) => one.getBoundingClientRect().top > 60);
+  const rows = [...document.querySelectorAll(".entries tr[data-id]")];
+  const row = rows.find((one) => one.getBoundingClientRect().top > 60);
   return row && [row.querySelector(".row").textContent, Math.round(row.getBoundingClientRect().top)];
 }"""
 
