@@ -96,3 +96,35 @@ def test_rows_are_selected_with_x_and_sorted_by_their_headings(gateway: Served, 
     page.get_by_role("button", name="Importance").click()
     expect(page.locator("th.col-importance")).to_have_attribute("aria-sort", "descending")
     assert "sort=importance" in page.url
+
+
+def test_waiting_notes_are_approved_edited_and_rejected(gateway: Served, visit: Visit) -> None:
+    for title in ("Ferry", "Prices", "Door"):
+        gateway.ask("memory_save", content=f"{title} notes of the agent", title=title, category="town")
+    paths = [one["path"] for one in gateway.ask("notes.waiting")["notes"]]
+    assert paths == ["memory/town/door.md", "memory/town/ferry.md", "memory/town/prices.md"]
+    page = visit(gateway, INBOX).page
+    expect(page).to_have_title("(7) Memories · memoriter")
+    cards = page.locator(".waiting-note")
+    expect(cards).to_have_count(3)
+    expect(cards.first).to_contain_text("Door notes of the agent")
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    expect(cards).to_have_count(2)
+    expect(cards.first.locator(".row")).to_be_focused()
+    expect(page).to_have_title("(6) Memories · memoriter")
+    assert "pending" not in (gateway.workspace / paths[0]).read_text()
+    page.keyboard.press("r")
+    expect(cards).to_have_count(1)
+    assert not (gateway.workspace / paths[1]).exists()
+    page.keyboard.press("u")
+    expect(cards).to_have_count(2)
+    assert "Ferry notes" in (gateway.workspace / paths[1]).read_text()
+    cards.first.get_by_role("button", name="Edit and approve").click()
+    text = page.get_by_role("dialog").get_by_label("Text")
+    text.fill(text.input_value().replace("of the agent", "of the harbour"))
+    page.keyboard.press("Control+Enter")
+    expect(cards).to_have_count(1)
+    ferry = (gateway.workspace / paths[1]).read_text()
+    assert ("pending" in ferry, "Ferry notes of the harbour" in ferry) == (False, True)
+    assert [one["path"] for one in gateway.ask("notes.waiting")["notes"]] == [paths[2]]

@@ -15,6 +15,8 @@ MAX_FILES = 5_000
 MAX_CHUNKS = 2_000
 #: Lines that `notes.get` reads by default.
 GET_LINES = 400
+#: Notes that `notes.waiting` lists.
+MAX_WAITING = 200
 #: Characters in one answer of `notes.get`.
 MAX_CHARS = 200_000
 
@@ -150,6 +152,32 @@ class ReadResult(Shape):
     trust: Trust | None = None
 
 
+class WaitingNoteJson(NoteTextJson):
+    """A note that waits for approval."""
+
+    mtime: float | None = None
+
+
+class WaitingResult(Shape):
+    """The notes of agents that wait for the owner's approval."""
+
+    notes: list[WaitingNoteJson] = Field(default=[])
+    total: Count = 0
+    truncated: bool = False
+
+
+class ApproveNotesArguments(Arguments):
+    """Arguments of `notes.approve`."""
+
+    paths: list[str] = Field(max_length=MAX_WAITING, description="The paths of the notes.")
+
+
+class ApprovedNotesResult(Shape):
+    """The notes that were approved."""
+
+    approved: list[NoteTextJson] = Field(default=[])
+
+
 class ChunkJson(Shape):
     """A chunk without its text."""
 
@@ -220,6 +248,23 @@ def _put(call: Call[PutArguments]) -> NoteTextJson:
     return NoteTextJson.model_validate(changed)
 
 
+def _waiting(call: Call[NoArguments]) -> WaitingResult:
+    notes = call.memory.notes
+    paths = notes.pending()
+    found = [WaitingNoteJson.model_validate(notes.text(path)) for path in paths[:MAX_WAITING]]
+    dated = [one.model_copy(update={"mtime": notes.get(one.path).mtime}) for one in found]
+    return WaitingResult(notes=dated, total=len(paths), truncated=len(paths) > len(dated))
+
+
+def _approve(call: Call[ApproveNotesArguments]) -> ApprovedNotesResult:
+    notes = call.memory.notes
+    for path in call.arguments.paths:
+        notes.approve(path)
+    return ApprovedNotesResult(
+        approved=[NoteTextJson.model_validate(notes.text(path)) for path in call.arguments.paths]
+    )
+
+
 def _chunks(call: Call[PathArguments]) -> ChunksResult:
     found = call.memory.notes.chunks(call.arguments.path, masked=call.masked)
     listed = [ChunkJson.model_validate(chunk) for chunk in found[:MAX_CHUNKS]]
@@ -252,6 +297,24 @@ OPERATIONS = (
         _put,
         read_only=False,
         destructive=True,
+        owner_only=True,
+    ),
+    Tool(
+        "notes.waiting",
+        "List the notes of agents that wait for the owner's approval, with their texts. To reject one, remove it with "
+        f"`notes.put`. Returns at most {MAX_WAITING} notes.",
+        NoArguments,
+        WaitingResult,
+        _waiting,
+        owner_only=True,
+    ),
+    Tool(
+        "notes.approve",
+        "Approve notes of agents: they are trusted as an agent's words and may enter a prompt.",
+        ApproveNotesArguments,
+        ApprovedNotesResult,
+        _approve,
+        read_only=False,
         owner_only=True,
     ),
     Tool(

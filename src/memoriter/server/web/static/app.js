@@ -92,15 +92,16 @@ function switchAgent(name) {
 async function count() {
   try {
     const facets = await ask("entries.facets");
-    outer.counts(facets);
-    waiting = facets.states?.staged ?? 0;
+    const notes = await ask("notes.waiting").catch(() => ({ total: 0 })); // only the owner sees them
+    waiting = (facets.states?.staged ?? 0) + notes.total;
+    outer.counts(facets, waiting);
     title();
   } catch {
     outer.counts(null); // the view shows the error
   }
 }
 
-const COUNT_EVENTS = ["capture", "entries", "hello"];
+const COUNT_EVENTS = ["capture", "entries", "notes", "hello"];
 const REFRESH_EVENTS = ["sync", "notes", "entries", "capture", "recall"];
 let greeted = false;
 

@@ -70,7 +70,7 @@ export function frame({ onLanguage, onAgent, onHelp }) {
         t(isLive() ? "frame.live" : "frame.still"),
       ),
     agents: (known) => fill(who, known.length > 1 ? agentChoice(known, onAgent) : null),
-    counts: (facets) => showCounts(links, facets),
+    counts: (facets, waiting = 0) => showCounts(links, facets, waiting),
     progress: (events) => showProgress(work, events),
   };
   self.live();
@@ -136,7 +136,7 @@ function switches(onLanguage, onHelp) {
   );
 }
 
-function showCounts(links, facets) {
+function showCounts(links, facets, waiting) {
   const states = facets?.states ?? {};
   const put = (name, count, waiting = 0) => {
     const place = links.get(name).querySelector(".nav-count");
@@ -146,7 +146,7 @@ function showCounts(links, facets) {
       waiting ? el("b", { title: t("frame.staged", { n: number(waiting) }) }, `+${few(waiting)}`) : null,
     );
   };
-  put("memories", states.active ?? 0, states.staged ?? 0);
+  put("memories", states.active ?? 0, waiting);
 }
 
 function showProgress(work, events) {

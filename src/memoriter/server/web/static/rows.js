@@ -51,15 +51,13 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
       wanted.push(node);
     }
     rows = kept;
-    place(wanted);
+    place([from > 0 && above, ...wanted, to < total && below].filter(Boolean));
     if (!height && wanted.length > 0 && items.size > 0) {
       height = wanted[0].getBoundingClientRect().height; // a list that is not visible has none
       if (height) return render();
     }
     measure(above, "--height", `${from * height}px`);
     measure(below, "--height", `${(total - to) * height}px`);
-    above.hidden = from === 0;
-    below.hidden = to >= total;
     focused?.querySelector("a.row")?.focus({ preventScroll: true });
     drawn();
     return wantMore(from, to);
@@ -67,11 +65,8 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
 
   function place(wanted) {
     const present = new Set(wanted);
-    for (const node of [...body.children])
-      if (!present.has(node) && node !== above && node !== below) node.remove();
-    if (above.parentNode !== body) body.prepend(above);
-    if (below.parentNode !== body) body.append(below);
-    let at = above.nextSibling;
+    for (const node of [...body.children]) if (!present.has(node)) node.remove();
+    let at = body.firstChild;
     for (const node of wanted) {
       if (node === at) at = at.nextSibling;
       else body.insertBefore(node, at);
@@ -230,7 +225,7 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
 }
 
 function space(columns) {
-  return el("tr", { class: "space", "aria-hidden": "true", hidden: true }, el("td", { colspan: String(columns) }));
+  return el("tr", { class: "space", "aria-hidden": "true" }, el("td", { colspan: String(columns) }));
 }
 
 /** A row whose data is on its way. */

@@ -62,6 +62,14 @@ export const WORDS = {
   "do.edit.approve": ["Edit and approve", "修改后批准"],
   "do.reject": ["Reject", "拒绝"],
 
+  "inbox.notes": ["Notes that wait for approval", "等待批准的笔记"],
+  "inbox.notes.count": ["{n} notes wait for approval", "{n} 篇笔记等待批准"],
+  "inbox.notes.count.one": ["1 note waits for approval", "1 篇笔记等待批准"],
+  "inbox.approve.all": ["Approve all notes", "批准全部笔记"],
+  "inbox.reject.all": ["Reject all notes", "拒绝全部笔记"],
+  "inbox.approved": ["Approved. The note can be used now.", "已批准，笔记可以使用了。"],
+  "inbox.rejected": ["Rejected. The note was removed.", "已拒绝，笔记已删除。"],
+
   "done.added": ["Remembered.", "已记住。"],
   "done.repeated": ["Already known. It was counted once more.", "已有这条记忆，次数加一。"],
   "done.merged": ["Merged into one memory.", "已合并为一条记忆。"],
@@ -294,6 +302,9 @@ export const WORDS = {
   "filter.stars": ["Any importance", "不限重要性"],
   "filter.and.more": ["or more", "及以上"],
   "filter.any": ["Any", "不限"],
+  "filter.used": ["Use", "使用"],
+  "filter.used.yes": ["used", "用过"],
+  "filter.used.no": ["never used", "从未用过"],
   "filter.only": ["Show only these", "只看这些"],
   "filter.remove": ["Remove the filter “{name}”", "去掉筛选“{name}”"],
   "filter.more": ["More filters", "更多筛选"],
@@ -304,6 +315,7 @@ export const WORDS = {
   "sort.score": ["Best match first", "最匹配在前"],
   "sort.updated": ["Last changed first", "最近改动在前"],
   "sort.importance": ["Most important first", "最重要在前"],
+  "sort.used": ["Most used first", "最常用在前"],
   "sort.expires": ["Last to expire first", "最晚到期在前"],
 
   "forget.title": ["Forget this memory", "遗忘这条记忆"],

@@ -10,6 +10,7 @@ import { label, stars, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
 import { PAGE_SIZE, rowWindow } from "../rows.js";
 import { forgetBy } from "./forgetting.js";
+import { waitingNotes } from "./inbox.js";
 import { picking } from "./memories_picked.js";
 import { memoryPanel } from "./memory.js";
 import { addMemory } from "./memory_actions.js";
@@ -23,7 +24,8 @@ export function memoriesView(main) {
   let filters = {};
   let open = "";
   let list = null; // the rows; null while there are none
-  let shown = null; // the newest answer, without its rows
+  let shown = null; // the newest answer
+  let openIndex = -1; // where the open memory is, or was before it left the list
 
   const filtering = filterBar((changed) => {
     filters = changed;
@@ -37,12 +39,13 @@ export function memoriesView(main) {
     draw: () => list?.redraw(),
     all: async () => (await ask("entries.list", { ...asArguments(filters), limit: 500 })).entries,
   });
+  const notes = waitingNotes(() => show(shown, () => {}));
   const aside = el("aside", { class: "panel", "aria-label": t("entry.detail"), tabindex: "-1" });
   const panel = memoryPanel(aside, { close, changed, forgotten, settled });
   const split = el(
     "div",
     { class: "split" },
-    el("div", { class: "split-list" }, filtering.node, summary, picked.node, table),
+    el("div", { class: "split-list" }, filtering.node, notes.node, summary, picked.node, table),
     aside,
   );
   fill(
@@ -122,6 +125,7 @@ export function memoriesView(main) {
     if (answer.total === 0) {
       forgetList();
       picked.clear();
+      if (notes.any()) return fill(table);
       fill(table, noMemories(filtering.active(), () => addMemory(changed)));
       return;
     }
@@ -219,8 +223,8 @@ export function memoriesView(main) {
 
   // In the list of waiting memories, the next one opens after a decision.
   function settled() {
-    const at = list?.indexOf(open) ?? -1;
-    const next = filters.state === "staged" && at >= 0 ? (list.at(at + 1) ?? list.at(at - 1)) : undefined;
+    const after = list?.at(openIndex)?.id === open ? openIndex + 1 : openIndex; // a live event may have been faster
+    const next = filters.state === "staged" ? (list?.at(after) ?? list?.at(openIndex - 1)) : undefined;
     if (!next) return changed(filters.state === "staged" ? null : open);
     picked.clear();
     go("memories", next.id, filters);
@@ -235,7 +239,7 @@ export function memoriesView(main) {
       focused?.querySelector("input")?.click();
       return Boolean(focused);
     }
-    return step(table, ".row", event) || panel.key(event);
+    return notes.key(event) || step(split.firstChild, ".row", event) || panel.key(event);
   }
 
   const clearing = () =>
@@ -257,6 +261,8 @@ export function memoriesView(main) {
   }
 
   function markOpen() {
+    const at = open && list ? list.indexOf(open) : -1;
+    if (at >= 0 || !open) openIndex = at;
     for (const one of table.querySelectorAll("tr[data-id]"))
       one.classList.toggle("open", one.dataset.id === open);
   }
@@ -277,9 +283,12 @@ export function memoriesView(main) {
       markOpen();
       split.classList.toggle("with-panel", Boolean(open));
       panel.show(open);
+      if (filters.state === "staged") await notes.load();
+      else notes.clear();
       if (!same) await load(first ? history.state?.anchor : null);
     },
     refresh(events) {
+      if (filters.state === "staged" && events.has("notes")) notes.load();
       if (!["entries", "capture", "sync", "recall"].some((kind) => events.has(kind))) return;
       if (["entries", "capture"].some((kind) => events.has(kind))) (renew(), filtering.facets());
       panel.refresh();

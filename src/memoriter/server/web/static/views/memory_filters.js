@@ -5,8 +5,8 @@ import { el, icon, refill, typed } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { TRUST_LEVELS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
 
-const FILTER_NAMES = ["q", "type", "state", "trust", "stars", "tag", "source", "workspace", "since", "until", "session", "sort", "dir"];
-const SORTS = ["updated", "importance", "expires"];
+const FILTER_NAMES = ["q", "type", "state", "trust", "stars", "tag", "source", "workspace", "used", "since", "until", "session", "sort", "dir"];
+const SORTS = ["updated", "importance", "expires", "used"];
 const PAUSE_MS = 200;
 
 /** The filters of the address as arguments of `entries.list`. The default is active and waiting memories. */
@@ -27,7 +27,8 @@ export function asArguments(filters) {
     sort: filters.sort,
     ascending: filters.dir === "asc",
   };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value || value === 0));
+  const used = filters.used && { used: filters.used === "yes" };
+  return { ...Object.fromEntries(Object.entries(given).filter(([, value]) => value || value === 0)), ...used };
 }
 
 /** The name of a source, such as `capture` or `import:mem0`. */
@@ -89,6 +90,7 @@ export function filterBar(changed) {
       chip("trust", t("entry.trust"), "trust", TRUST_LEVELS, (name) => t(`trust.${name}`)),
       chip("stars", t("entry.importance"), "", ["2", "3", "4", "5"], (name) => `${"★".repeat(Number(name))} ${name === "5" ? "" : t("filter.and.more")}`),
       chip("state", t("entry.state"), "states", [...STATES, "all"], (name) => t(`state.${name}`), t("filter.state")),
+      chip("used", t("filter.used"), "", ["yes", "no"], (name) => t(`filter.used.${name}`)),
       (workspaces.length > 1 || filters.workspace) &&
         chip("workspace", t("entry.workspace"), "workspaces", workspaces, (name) => name.split("/").at(-1) || name),
       filters.session && chip("session", t("entry.session"), "", [filters.session], (name) => name),
