@@ -97,7 +97,9 @@ def test_an_export_is_filtered_by_importance_and_tags(run: Run, memory: Memory) 
     for filters, options, expected in cases:
         assert texts("\n".join(memory.entries.export(**filters))) == expected
         assert texts(run("export", *options)) == expected
-        assert texts(toolbox.call("entries.export", filters)["data"]) == expected
+        named = {"types" if name == "type" else name: value for name, value in filters.items()}
+        named |= {"types": [named["types"]]} if "types" in named else {}
+        assert texts(toolbox.call("entries.export", named)["data"]) == expected
         exported = toolbox.call("memory", {"action": "export", **filters})
         assert (texts(exported["data"]), exported["total"]) == (expected, len(expected))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
@@ -497,7 +497,13 @@ class Entries:
 
     # ---- export and import -----------------------------------------------------------------------------------
 
-    def export(self, type: str | None = None, **filters: Unpack[EntryFilters]) -> Iterator[str]:  # noqa: A002
+    def export(
+        self,
+        type: str | None = None,  # noqa: A002
+        *,
+        ids: Collection[str] | None = None,
+        **filters: Unpack[EntryFilters],
+    ) -> Iterator[str]:
         """Return the entries that match every filter with their history, one JSON object per line.
 
         Without ``states`` entries in any state are returned, except rejected ones: those are hidden until the cleanup
@@ -505,7 +511,7 @@ class Entries:
         """
         types = (type,) if type else filters.get("types", ())
         where = self._limited({"states": _EXPORTED, **filters, "types": types})
-        return exchange.export_lines(self._store, where)
+        return exchange.export_lines(self._store, where, None if ids is None else set(ids))
 
     def import_(
         self, text: str, *, trust: Trust = "owner", actor: str = "owner", dry_run: bool = False
@@ -521,13 +527,20 @@ class Entries:
         if actor == "agent":
             return self._import_statements(lines, trust, actor, dry_run=dry_run)
         lines = [self._limit_trust(line, trust) for line in lines]
+        imported = exchange.import_lines(
+            self._store, lines, at=self._clock(), actor=actor, dry_run=dry_run
+        )
         if dry_run:
-            ids = {line.entry.id for line in lines}
-            known = len(self._store.load(ids))
-            return Imported(len(ids) - known, known)
-        imported = exchange.import_lines(self._store, lines, at=self._clock(), actor=actor)
+            return imported
         self._follower.follow_later({})  # keywords now, so that the next search need not wait for them
         return imported
+
+    def undo_import(self, entries: Mapping[str, int], *, actor: str = "owner") -> tuple[str, ...]:
+        """Remove imported entries that have not changed since, and return their ids.
+
+        ``entries`` are the ids and numbers of `Imported.entries`. An entry with another number stays.
+        """
+        return editing.undo_import(self._store, entries, at=self._clock(), actor=actor)
 
     def _limit_trust(self, line: exchange.EntryLine, trust: Trust) -> exchange.EntryLine:
         """Return a line with at most this trust."""

@@ -51,6 +51,17 @@ def _inverse(event: EntryEvent, now: Entry | None) -> Edit:
     return Edit("undo", before, now, note=sentence("history.undo", kind=event.kind, seq=event.seq))
 
 
+def undo_import(
+    store: EntryStore, entries: Mapping[str, int], *, at: float, actor: str
+) -> tuple[str, ...]:
+    """Remove the entries whose newest change still has the given number; return their ids."""
+    with store.transaction():
+        same = [now for now in store.load(entries).values() if now.seq == entries[now.id]]
+        note = sentence("history.undo", kind="import", seq=max((now.seq for now in same), default=0))
+        store.apply([Edit("undo", None, now, note=note) for now in same], at=at, by=actor)
+    return tuple(now.id for now in same)
+
+
 #: Maximum number of entries in one merge.
 MAX_MERGED = 50
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, get_args, get_type_hints
@@ -39,6 +39,8 @@ _OPTIONAL = (float | None, str | None)
 MAX_TIME = 253_402_300_799
 #: Characters of the note of an event.
 MAX_NOTE = 500
+#: Texts that the report of an import shows.
+MAX_PREVIEW = 20
 _KNOWN = {field.name for field in fields(Entry)}
 
 
@@ -53,10 +55,14 @@ class EntryLine:
 # ---- export --------------------------------------------------------------------------------------------------
 
 
-def export_lines(entries: EntryStore, where: EntryFilter = EVERYTHING) -> Iterator[str]:
-    """Yield a header line, then one line for each matching entry, oldest first."""
+def export_lines(
+    entries: EntryStore, where: EntryFilter = EVERYTHING, only: Collection[str] | None = None
+) -> Iterator[str]:
+    """Yield a header line, then one line for each matching entry, oldest first. ``only`` are ids."""
     yield json.dumps({"format": FORMAT})
     for entry in reversed(entries.find(where)):
+        if only is not None and entry.id not in only:
+            continue
         history = [_event_json(event) for event in entries.history(entry.id)]
         yield json.dumps({"entry": asdict(entry), "history": history}, ensure_ascii=False)
 
@@ -83,24 +89,31 @@ def parse_lines(lines: Iterable[str]) -> Iterator[EntryLine]:
             raise WriteError(_refusal(f"Line {number}", _message(error))) from error
 
 
-def import_lines(entries: EntryStore, lines: Iterable[EntryLine], *, at: float, actor: str) -> Imported:
+def import_lines(
+    entries: EntryStore, lines: Iterable[EntryLine], *, at: float, actor: str, dry_run: bool = False
+) -> Imported:
     """Add the entries that do not exist yet, with their history; all of them or none.
 
     Texts that were forgotten are refused, and an active entry with the same text is not added again.
     """
-    added = already = refused = 0
-    with entries.transaction():
+    already = refused = 0
+    added, texts = dict[str, int](), list[str]()
+    with contextlib.nullcontext() if dry_run else entries.transaction():
         numbers = dict[int, int]()  # old number of a change → new number
         for line in lines:
-            if entries.load([line.entry.id]) or _is_double(entries, line.entry):
+            known = line.entry.id in added or entries.load([line.entry.id])
+            if known or _is_double(entries, line.entry):
                 already += 1
             elif entries.tombstone_seq(line.entry.text) is not None:
                 refused += 1
             else:
                 kept = _without_forgotten(entries, line)
-                entries.import_entry(kept.entry, kept.history, numbers, at=at, by=actor)
-                added += 1
-    return Imported(added, already, refused)
+                seq = 0
+                if not dry_run:
+                    seq = entries.import_entry(kept.entry, kept.history, numbers, at=at, by=actor)
+                added[kept.entry.id] = seq
+                texts += [kept.entry.text] if len(texts) < MAX_PREVIEW else []
+    return Imported(len(added), already, refused, tuple(added.items()), tuple(texts))
 
 
 def _is_double(entries: EntryStore, entry: Entry) -> bool:

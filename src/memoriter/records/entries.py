@@ -123,6 +123,10 @@ class Imported:
     already: int
     #: Entries whose text was forgotten.
     refused: int = 0
+    #: The added entries, or those that would be added: the id of each and the number of its newest change.
+    entries: tuple[tuple[str, int], ...] = ()
+    #: The first texts that are added.
+    preview: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

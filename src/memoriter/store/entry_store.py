@@ -205,8 +205,10 @@ class EntryStore:
 
     def import_entry(
         self, entry: Entry, history: Sequence[EntryEvent], numbers: dict[int, int], *, at: float, by: str
-    ) -> None:
-        """Add an entry and its events under new numbers. Without a history, the import is the first event.
+    ) -> int:
+        """Add an entry and its events under new numbers, and return the newest number.
+
+        Without a history, the import is the first event.
 
         ``numbers`` maps the old number of a change to the new one, because several entries can share a change.
         """
@@ -219,6 +221,7 @@ class EntryStore:
                 after = replace(event.after, seq=seq) if event.after else None
                 entry_rows.add_event(connection, replace(event, seq=seq, change=change, after=after))
             entry_rows.put(connection, replace(entry, seq=seq), self.digest(entry.text))
+        return seq
 
     def touch(self, ids: Iterable[str], at: float) -> None:
         """Count that these entries were used. This adds no event, because the entries do not change."""

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from memoriter.entries.listing import EntryFilters
 from memoriter.errors import BadArgument
 from memoriter.records import Entry, EntrySort, EntryState, EntryType, Trust
 from memoriter.tools.entry_tools import MemoryJson
@@ -145,12 +146,9 @@ class ProvenanceJson(Shape):
 # ---- operations ---------------------------------------------------------------------------------------------------
 
 
-class EntryListArguments(PageArguments):
-    """Arguments of `entries.list`."""
+class FilterArguments(Arguments):
+    """Filters of entries. Every filter that is given must match."""
 
-    query: str = Field(
-        default="", max_length=8_000, description="What the entries are about, in any language."
-    )
     types: list[EntryType] = Field(default=[], max_length=20, description="Only these types.")
     states: list[ListedState] = Field(
         default=["active"], max_length=20, description="Only these states; an empty list means all of them."
@@ -175,6 +173,30 @@ class EntryListArguments(PageArguments):
     )
     used: bool | None = Field(
         default=None, description="Only entries that were used, or only entries that were never used."
+    )
+
+    def filters(self) -> EntryFilters:
+        """Return the filters as the library takes them."""
+        return {
+            "types": tuple(self.types),
+            "states": tuple(self.states),
+            "trust": tuple(self.trust),
+            "tags": tuple(self.tags),
+            "min_importance": self.min_importance,
+            "since": self.since,
+            "until": self.until,
+            "session": self.session,
+            "source": self.source,
+            "workspace": self.workspace,
+            "used": self.used,
+        }
+
+
+class EntryListArguments(FilterArguments, PageArguments):
+    """Arguments of `entries.list`."""
+
+    query: str = Field(
+        default="", max_length=8_000, description="What the entries are about, in any language."
     )
     sort: EntrySort | None = Field(
         default=None, description="Highest first. The default is `score` with a query and `created` without."
@@ -244,17 +266,7 @@ def _list(call: Call[EntryListArguments]) -> EntryListResult:
         offset=0 if asked.cursor else asked.offset,
         around=None if asked.cursor else asked.around,
         ascending=asked.ascending,
-        types=tuple(asked.types),
-        states=tuple(asked.states),
-        trust=tuple(asked.trust),
-        tags=tuple(asked.tags),
-        min_importance=asked.min_importance,
-        since=asked.since,
-        until=asked.until,
-        session=asked.session,
-        source=asked.source,
-        workspace=asked.workspace,
-        used=asked.used,
+        **asked.filters(),
     )
     return EntryListResult(
         entries=[_to_json(entry, page.scores.get(entry.id)) for entry in page.entries],

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from memoriter.errors import BadArgument, WriteError
 from memoriter.records import Entry, EntryType
-from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
+from memoriter.tools.entries import EntryJson, EventJson, FilterArguments, IdArguments, ListedState, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
 from memoriter.tools.tool import Arguments, Call, Count, Prose, Shape, Tool
 
@@ -254,13 +254,14 @@ def _reject(call: Call[IdsArguments]) -> RejectResult:
 # ---- export and import --------------------------------------------------------------------------------------------
 
 
-class ExportArguments(Arguments):
+class ExportArguments(FilterArguments):
     """Arguments of `entries.export`."""
 
-    type: Type | None = None
-    tags: list[str] = Field(default=[], max_length=32, description="Only entries with all of these tags.")
-    min_importance: float = Field(
-        default=0.0, ge=0, le=5, description="Only entries of at least this importance."
+    states: list[ListedState] = Field(
+        default=["active", "staged", "superseded", "expired"], max_length=20, description="Only these states."
+    )
+    ids: list[str] | None = Field(
+        default=None, max_length=MAX_EXPORTED, description="Only these entries, by their whole ids."
     )
 
 
@@ -276,6 +277,7 @@ class ImportArguments(Arguments):
     """Arguments of `entries.import`."""
 
     data: str = Field(max_length=MAX_IMPORTED, description="The content of the file.")
+    dry_run: bool = Field(default=False, description="Only report what would be imported.")
 
 
 class ImportResult(Shape):
@@ -284,25 +286,49 @@ class ImportResult(Shape):
     added: Count = 0
     already: Count = Field(default=0, description="Entries that existed before and were not changed.")
     refused: Count = Field(default=0, description="Entries whose texts were forgotten before.")
+    preview: list[str] = Field(default=[], description="The first texts.")
+    entries: list[tuple[str, int]] = Field(
+        default=[], description="The id and `seq` of every added entry. `entries.undo_import` takes them."
+    )
+    dry_run: bool = False
+
+
+class UndoImportArguments(Arguments):
+    """Arguments of `entries.undo_import`."""
+
+    entries: list[tuple[str, int]] = Field(max_length=1_000_000, description="`entries` of the import.")
+
+
+class UndoImportResult(Shape):
+    """Numbers of entries of an import that was undone."""
+
+    removed: Count = 0
+    changed: Count = Field(default=0, description="Entries that have changed since, and stay.")
 
 
 def _export(call: Call[ExportArguments]) -> ExportResult:
     asked = call.arguments
-    lines = call.memory.entries.export(
-        asked.type, tags=tuple(asked.tags), min_importance=asked.min_importance
-    )
+    lines = call.memory.entries.export(ids=asked.ids, **asked.filters())
     exported = list(islice(lines, MAX_EXPORTED + 1))
     truncated = next(lines, None) is not None
     return ExportResult(data="\n".join(exported) + "\n", total=len(exported) - 1, truncated=truncated)
 
 
 def _import(call: Call[ImportArguments]) -> ImportResult:
-    imported = call.memory.entries.import_(call.arguments.data)
+    asked = call.arguments
+    imported = call.memory.entries.import_(asked.data, dry_run=asked.dry_run)
     if not (imported.added or imported.already or imported.refused):
         raise WriteError(
             "Nothing was imported: the data contains no memories. `memoriter import` also imports conversations."
         )
-    return ImportResult.model_validate(imported)
+    shown = ImportResult.model_validate(imported).model_copy(update={"dry_run": asked.dry_run})
+    return shown.model_copy(update={"entries": []}) if asked.dry_run else shown
+
+
+def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
+    added = dict(call.arguments.entries)
+    removed = call.memory.entries.undo_import(added)
+    return UndoImportResult(removed=len(removed), changed=len(added) - len(removed))
 
 
 # ---- the table ----------------------------------------------------------------------------------------------------
@@ -410,5 +436,13 @@ OPERATIONS = (
         ImportArguments,
         ImportResult,
         _import,
+    ),
+    _owner_only(
+        "entries.undo_import",
+        "Undo an import: remove the entries that it added, except those that have changed since.",
+        UndoImportArguments,
+        UndoImportResult,
+        _undo_import,
+        destructive=True,
     ),
 )

@@ -38,7 +38,7 @@ export function hitCard(hit) {
     hit.heading && el("p", { class: "faint" }, hit.heading),
     el(
       "p",
-      { class: "snippet", onclick: () => getSelection().isCollapsed && (location.hash = place) },
+      { class: "snippet", onclick: (event) => getSelection().isCollapsed && event.target.closest(".hit").querySelector(".row").click() },
       marked(snippet, findMatches(snippet, hit.matched ?? [])),
     ),
     el(

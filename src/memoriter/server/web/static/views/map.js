@@ -9,9 +9,10 @@ import { number, t, tn, translated } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { TYPES, dateField, fromDateField } from "../parts.js";
-import { amend, go } from "../router.js";
+import { amend, here } from "../router.js";
 import { COLOURINGS, painter, rampLegend } from "./map_colours.js";
 import { mapLegend, mapTip, mapTools, placeNames, pointLine } from "./map_parts.js";
+import { peekPanel } from "./peek.js";
 
 const MOST_POINTS = 50_000;
 const BUCKET_COUNT = 120;
@@ -59,6 +60,7 @@ export function mapView(main) {
     ),
     el("section", { class: "map-list", "aria-label": t("map.list") }, summary, list),
   );
+  const peek = peekPanel(main, split);
   fill(
     main,
     el("header", { class: "view-head" }, el("h1", {}, t("view.map"))),
@@ -86,7 +88,7 @@ export function mapView(main) {
     layer,
     painter: () => painter(colouring),
     onBrush: (found) => select({ box: found }),
-    onPick: (point) => go("memories", point.id),
+    onPick: (point) => peek.open(point.id),
     onHover: tip.show,
     onLook: (toX, toY) => placeNames(names, regions, toX, toY),
   });
@@ -104,6 +106,7 @@ export function mapView(main) {
     range = since.value || until.value ? [low, high] : null;
     rows = ROWS_PER_PAGE;
     amend("map", "", {
+      peek: here().params.get("peek"),
       off: [...off].join(","),
       box: box?.map((value) => value.toFixed(3)).join(","),
       since: since.value,
@@ -265,24 +268,28 @@ export function mapView(main) {
 
   return {
     show(route) {
+      peek.show(route);
       restore(route.params);
-      return Promise.all([load(), loadTimes()]);
+      return drawn ? peek.mark() : Promise.all([load(), loadTimes()]); // only the panel or the selection has changed
     },
     refresh(events) {
+      peek.refresh();
       if (["entries", "capture"].some((kind) => events.has(kind))) load({ quiet: true });
       if (["entries", "capture", "recall"].some((kind) => events.has(kind))) loadTimes();
     },
     key(event) {
+      if (peek.key(event)) return true;
       if (!KEYS[event.key]) return step(list, ".row", event);
       KEYS[event.key]();
       return true;
     },
-    escape: () => (box || range || off.size > 0 ? (clear(), true) : false),
+    escape: () => peek.escape() || (box || range || off.size > 0 ? (clear(), true) : false),
     close() {
       stale = false;
       getMap.stop();
       getTimes.stop();
       drawing.close();
+      peek.close();
     },
   };
 }

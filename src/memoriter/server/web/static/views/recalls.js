@@ -7,6 +7,7 @@ import { step, stepOpen } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { fromDateField, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
+import { peekPanel } from "./peek.js";
 import { recallDetail } from "./recall_detail.js";
 
 const PAGE_SIZE = 50;
@@ -54,6 +55,7 @@ export function recallsView(main) {
   const rows = el("div", { class: "lines" });
   const aside = el("aside", { class: "panel", "aria-label": t("recall.detail"), tabindex: "-1" });
   const split = el("div", { class: "split" }, el("div", { class: "split-list" }, bar, summary, rows), aside);
+  const peek = peekPanel(main, split);
   fill(
     main,
     el(
@@ -146,6 +148,7 @@ export function recallsView(main) {
     try {
       const answer = await get("recalls.get", { id: open });
       fill(aside, closing(), recallDetail(answer.recall ?? answer));
+      peek.mark();
       enter(aside);
     } catch (error) {
       if (!isAborted(error)) fill(aside, closing(), failure(error, detail));
@@ -179,6 +182,7 @@ export function recallsView(main) {
     async show(route) {
       const moved = open !== route.id;
       open = route.id;
+      peek.show(route);
       mark();
       const named = ["session", "since", "until"].map((name) => [name, route.params.get(name) ?? ""]);
       const wanted = Object.fromEntries(named);
@@ -187,12 +191,15 @@ export function recallsView(main) {
       [session.value, since.value, until.value] = named.map(([, value]) => value);
       await Promise.all([recalls.length && same ? null : load(), moved ? detail() : null]);
     },
-    refresh: (events) => events.has("recall") && load({ quiet: true }),
+    refresh(events) {
+      if (events.has("recall")) load({ quiet: true });
+      peek.refresh();
+    },
     focusSearch: () => (session.focus(), true),
     key: (event) =>
-      stepOpen(recalls, open, event, (id) => go("recalls", id, filters)) || step(rows, ".row", event),
-    escape: () => (open ? (close(), true) : false),
-    close: () => (list.stop(), get.stop()),
+      peek.key(event) || stepOpen(recalls, open, event, (id) => go("recalls", id, filters)) || step(rows, ".row", event),
+    escape: () => peek.escape() || (open ? (close(), true) : false),
+    close: () => (list.stop(), get.stop(), peek.close()),
   };
 }
 

@@ -6,9 +6,10 @@ import { number, t, tn, translated } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, nothing } from "../notices.js";
 import { segments } from "../parts.js";
-import { address, amend } from "../router.js";
+import { address, amend, here } from "../router.js";
 import { hitCard } from "./hit.js";
 import { home } from "./home.js";
+import { peekPanel } from "./peek.js";
 
 const PAUSE_MS = 140; // pause after the last keystroke before the request
 const SLOW_MS = 700; // after this, show that the search is still running
@@ -61,18 +62,25 @@ export function searchView(main) {
   const sources = el("div", { class: "sources" });
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
   const results = el("div", { class: "results" });
-  fill(
-    main,
-    el("h1", { class: "hidden" }, t("view.search")),
+  const split = el(
+    "div",
+    { class: "split" },
     el(
       "div",
-      { class: "search-head" },
-      el("div", { class: "query-box" }, icon("search"), input, el("kbd", { "aria-hidden": "true" }, "/")),
-      sources,
+      { class: "split-list" },
+      el("h1", { class: "hidden" }, t("view.search")),
+      el(
+        "div",
+        { class: "search-head" },
+        el("div", { class: "query-box" }, icon("search"), input, el("kbd", { "aria-hidden": "true" }, "/")),
+        sources,
+      ),
+      summary,
+      results,
     ),
-    summary,
-    results,
   );
+  const peek = peekPanel(main, split);
+  fill(main, split);
   if (matchMedia("(hover: hover)").matches) input.focus(); // on a phone, the keyboard would cover the page
 
   function showSources() {
@@ -106,6 +114,7 @@ export function searchView(main) {
     query = input.value;
     most = wanted;
     amend("search", "", { q: query.trim() && query, in: source });
+    peek.show(here());
     showSources();
     return run();
   }
@@ -119,6 +128,7 @@ export function searchView(main) {
       const asked = { query, maxResults: most, explain: true, ...(source && { source }) };
       const answer = await search("memory.search", asked);
       if (isNew(answer) || !quiet) show(answer);
+      peek.mark();
     } catch (error) {
       if (isAborted(error)) return;
       isNew.forget();
@@ -180,6 +190,8 @@ export function searchView(main) {
   return {
     show(route) {
       const asked = route.params.get("q") ?? "";
+      const same = asked === query && (route.params.get("in") ?? "") === source;
+      if (peek.show(route) && same && results.hasChildNodes()) return null;
       source = route.params.get("in") ?? "";
       if (asked !== input.value) input.value = asked;
       query = asked;
@@ -190,10 +202,12 @@ export function searchView(main) {
       const relevant = ["sync", "notes", "entries", "capture", "recall"].some((kind) => events.has(kind));
       const busy = main.contains(document.activeElement) && document.activeElement.tagName === "TEXTAREA";
       if (relevant && !busy) run({ quiet: true });
+      peek.refresh();
     },
     focusSearch: () => (input.focus(), input.select(), true),
-    key: (event) => step(results, ".row", event),
+    key: (event) => peek.key(event) || step(results, ".row", event),
     escape() {
+      if (peek.escape()) return true;
       if (document.activeElement === input && !input.value) return (input.blur(), true);
       if (!input.value) return false;
       input.value = "";
@@ -204,6 +218,7 @@ export function searchView(main) {
     close() {
       clearTimeout(timer);
       search.stop();
+      peek.close();
     },
   };
 }

@@ -1,0 +1,78 @@
+"""A memory opens beside what the reader was doing: in search, in recalls and on the map."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from conftest import Visit
+    from serving import Served
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+def test_a_memory_opens_beside_the_results_and_back_restores_them(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/search?q=server&in=entries")
+    page = watched.page
+    hits = page.locator(".hit[data-source=entries]")
+    expect(hits.nth(1)).to_be_visible()
+    watched.requests.clear()
+    hits.first.locator(".row").click()
+    panel = page.locator(".panel.peek")
+    expect(panel.locator(".statement")).to_contain_text("server")
+    first = panel.locator(".statement").inner_text()
+    expect(hits.first).to_be_visible()
+    assert page.url.split("#")[1].startswith("/search?q=server&in=entries&peek=")
+    page.keyboard.press("j")
+    expect(panel.locator(".statement")).not_to_have_text(first)
+    page.keyboard.press("k")
+    expect(panel.locator(".statement")).to_have_text(first)
+    page.keyboard.press("e")
+    expect(page.get_by_role("dialog").get_by_label("Statement")).to_have_value(first)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.go_back()
+    page.go_back()
+    page.go_back()
+    expect(panel).to_be_hidden()
+    expect(hits.first).to_be_visible()
+    assert "peek" not in page.url
+    assert not any(path.endswith("memory.search") for path in watched.data_requests())
+    hits.first.locator(".snippet").click()
+    expect(panel.locator(".statement")).to_have_text(first)
+    page.keyboard.press("Escape")
+    expect(hits.first.locator(".row")).to_be_focused()
+
+
+def test_a_memory_of_a_recall_opens_in_its_place(gateway: Served, visit: Visit) -> None:
+    recall = gateway.ask("recalls.list", limit=5)["recalls"][-1]["id"]
+    page = visit(gateway, f"#/recalls/{recall}").page
+    link = page.locator(".considered a[href*=memories]").first
+    expect(link).to_be_visible()
+    link.click()
+    panel = page.locator(".panel.peek")
+    expect(panel.locator(".statement")).to_be_visible()
+    expect(page.locator(".recall-line.open")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(panel).to_be_hidden()
+    expect(link).to_be_visible()
+    expect(page.locator(".recall-line.open")).to_have_count(1)
+
+
+def test_a_memory_of_the_map_opens_beside_it(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/map").page
+    rows = page.locator(".map-list .entry-line")
+    expect(rows.first).to_be_visible()
+    rows.first.click()
+    statement = page.locator(".panel.peek .statement")
+    expect(statement).to_be_visible()
+    first = statement.inner_text()
+    expect(page.locator("canvas.map")).to_be_visible()
+    page.keyboard.press("j")
+    expect(statement).not_to_have_text(first)
+    page.go_back()
+    expect(statement).to_have_text(first)
