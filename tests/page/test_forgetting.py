@@ -177,8 +177,8 @@ def test_all_shown_memories_can_be_selected_together(gateway: Served, visit: Vis
     learned(gateway, "Buoys are checked after a storm", "The painter of the buoys is called Rui")
     page = visit(gateway, "#/memories?q=buoys").page
     expect(page.locator(".entries tbody tr")).to_have_count(2)
-    page.get_by_label("Select all shown").check()
+    page.get_by_label("Select all in this list").check()
     expect(page.locator(".several")).to_contain_text("2 selected")
-    expect(page.get_by_label("Select all shown")).to_be_focused()
-    page.get_by_label("Select all shown").uncheck()
+    expect(page.get_by_label("Select all in this list")).to_be_focused()
+    page.get_by_label("Select all in this list").uncheck()
     expect(page.locator(".entries input:checked")).to_have_count(0)

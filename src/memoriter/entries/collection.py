@@ -527,9 +527,7 @@ class Entries:
         if actor == "agent":
             return self._import_statements(lines, trust, actor, dry_run=dry_run)
         lines = [self._limit_trust(line, trust) for line in lines]
-        imported = exchange.import_lines(
-            self._store, lines, at=self._clock(), actor=actor, dry_run=dry_run
-        )
+        imported = exchange.import_lines(self._store, lines, at=self._clock(), actor=actor, dry_run=dry_run)
         if dry_run:
             return imported
         self._follower.follow_later({})  # keywords now, so that the next search need not wait for them

@@ -51,9 +51,7 @@ def _inverse(event: EntryEvent, now: Entry | None) -> Edit:
     return Edit("undo", before, now, note=sentence("history.undo", kind=event.kind, seq=event.seq))
 
 
-def undo_import(
-    store: EntryStore, entries: Mapping[str, int], *, at: float, actor: str
-) -> tuple[str, ...]:
+def undo_import(store: EntryStore, entries: Mapping[str, int], *, at: float, actor: str) -> tuple[str, ...]:
     """Remove the entries whose newest change still has the given number; return their ids."""
     with store.transaction():
         same = [now for now in store.load(entries).values() if now.seq == entries[now.id]]

@@ -280,6 +280,13 @@ class ImportArguments(Arguments):
     dry_run: bool = Field(default=False, description="Only report what would be imported.")
 
 
+class AddedJson(Shape):
+    """An entry that an import added."""
+
+    id: str
+    seq: int = Field(description="The number of its newest change.")
+
+
 class ImportResult(Shape):
     """Numbers of imported entries."""
 
@@ -287,16 +294,23 @@ class ImportResult(Shape):
     already: Count = Field(default=0, description="Entries that existed before and were not changed.")
     refused: Count = Field(default=0, description="Entries whose texts were forgotten before.")
     preview: list[str] = Field(default=[], description="The first texts.")
-    entries: list[tuple[str, int]] = Field(
-        default=[], description="The id and `seq` of every added entry. `entries.undo_import` takes them."
+    entries: list[AddedJson] = Field(
+        default=[], description="Every entry that was added. `entries.undo_import` takes them."
     )
     dry_run: bool = False
+
+
+class AddedArguments(Arguments):
+    """An entry that an import added."""
+
+    id: str = Field(max_length=64, description="Its id.")
+    seq: int = Field(description="The number of its newest change after the import.")
 
 
 class UndoImportArguments(Arguments):
     """Arguments of `entries.undo_import`."""
 
-    entries: list[tuple[str, int]] = Field(max_length=1_000_000, description="`entries` of the import.")
+    entries: list[AddedArguments] = Field(max_length=1_000_000, description="`entries` of the import.")
 
 
 class UndoImportResult(Shape):
@@ -321,12 +335,18 @@ def _import(call: Call[ImportArguments]) -> ImportResult:
         raise WriteError(
             "Nothing was imported: the data contains no memories. `memoriter import` also imports conversations."
         )
-    shown = ImportResult.model_validate(imported).model_copy(update={"dry_run": asked.dry_run})
-    return shown.model_copy(update={"entries": []}) if asked.dry_run else shown
+    return ImportResult(
+        added=imported.added,
+        already=imported.already,
+        refused=imported.refused,
+        preview=list(imported.preview),
+        entries=[] if asked.dry_run else [AddedJson(id=id_, seq=seq) for id_, seq in imported.entries],
+        dry_run=asked.dry_run,
+    )
 
 
 def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
-    added = dict(call.arguments.entries)
+    added = {entry.id: entry.seq for entry in call.arguments.entries}
     removed = call.memory.entries.undo_import(added)
     return UndoImportResult(removed=len(removed), changed=len(added) - len(removed))
 

@@ -38,7 +38,7 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
     const { from, to } = range();
     const kept = new Map();
     const wanted = [];
-    let focused = null; // the new row of the one that had the focus
+    let focused = null; // takes the place of what had the focus
     for (let index = from; index < to; index++) {
       const item = items.get(index);
       const id = item ? item.id : `blank-${index}`;
@@ -46,7 +46,7 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
       const old = rows.get(id);
       const node = old?.key === now ? old.node : item ? draw(item) : blank(columns);
       node.setAttribute("aria-rowindex", String(index + 2));
-      if (old && old.node !== node && old.node.contains(document.activeElement)) focused = node;
+      if (old && old.node !== node && old.node.contains(document.activeElement)) focused = sameIn(node, old.node);
       kept.set(id, { node, key: now });
       wanted.push(node);
     }
@@ -58,7 +58,7 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
     }
     measure(above, "--height", `${from * height}px`);
     measure(below, "--height", `${(total - to) * height}px`);
-    focused?.querySelector("a.row")?.focus({ preventScroll: true });
+    focused?.focus({ preventScroll: true });
     drawn();
     return wantMore(from, to);
   }
@@ -222,6 +222,12 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
       removeEventListener("resize", resized);
     },
   };
+}
+
+/** The element in a new row at the place of the focused one in the old row. */
+function sameIn(node, old) {
+  const parts = (row) => [...row.querySelectorAll("a, input, button")];
+  return parts(node)[parts(old).indexOf(document.activeElement)];
 }
 
 function space(columns) {

@@ -90,7 +90,7 @@ export function filterBar(changed) {
       chip("trust", t("entry.trust"), "trust", TRUST_LEVELS, (name) => t(`trust.${name}`)),
       chip("stars", t("entry.importance"), "", ["2", "3", "4", "5"], (name) => `${"★".repeat(Number(name))} ${name === "5" ? "" : t("filter.and.more")}`),
       chip("state", t("entry.state"), "states", [...STATES, "all"], (name) => t(`state.${name}`), t("filter.state")),
-      chip("used", t("filter.used"), "", ["yes", "no"], (name) => t(`filter.used.${name}`)),
+      chip("used", t("filter.used"), "", ["yes", "no"], (name) => t(`used.${name}`)),
       (workspaces.length > 1 || filters.workspace) &&
         chip("workspace", t("entry.workspace"), "workspaces", workspaces, (name) => name.split("/").at(-1) || name),
       filters.session && chip("session", t("entry.session"), "", [filters.session], (name) => name),

@@ -134,9 +134,10 @@ export function notesView(main) {
     try {
       const from = lit && lit[0] > LINES_PER_REQUEST - LINES_BEFORE ? lit[0] - LINES_BEFORE : 1;
       const answer = await readNote("notes.get", { path, from, lines: LINES_PER_REQUEST });
-      if (!isNew(answer) && quiet && !changed && !redraw) return;
+      const known = !isNew(answer) && quiet && !changed; // lines that were loaded since stay
+      if (known && !redraw) return;
       redraw = false;
-      text = answer;
+      text = known ? text : answer;
       if (editor) return; // what is being written stays; saving notices the change
       await draw({ scroll: !quiet });
       if (!quiet) enter(page);
