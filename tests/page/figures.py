@@ -1,0 +1,297 @@
+"""Measure the page in a real browser and print the figures as a table: `make page-figures`.
+
+Times are CPU times of the page's main thread, because a busy machine does not change them much. ``--out docs/page.md``
+puts the table between its marks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from browsing import browser, come_in, expect, go
+from measuring import cpu_seconds
+from serving import Served, served
+
+from evals.page import put
+from memoriter.records import EntryType
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+Row = tuple[str, str, str]
+LARGE, MEDIUM = 50_000, 5_000
+FRAMES = 240
+TYPES = get_args(EntryType)
+WORDS = (
+    "harbour",
+    "lantern",
+    "quince",
+    "ferry",
+    "ledger",
+    "cellar",
+    "violin",
+    "orchard",
+    "compass",
+    "kettle",
+)
+
+#: Scrolls a number of pixels in each of a number of frames, and returns how long that took in milliseconds.
+SCROLLED = """async ([frames, pixels]) => {
+  const start = performance.now();
+  for (let frame = 0; frame < frames; frame++) {
+    scrollBy(0, pixels);
+    await new Promise(requestAnimationFrame);
+  }
+  return performance.now() - start;
+}"""
+SIZES = """() => performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
+  .filter((one) => one.name.startsWith("http")).map((one) => [new URL(one.name).pathname, one.transferSize])"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the figures, or put them into a page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, help="A page with marks for the table (default: print it).")
+    parser.add_argument(
+        "--memories", type=int, default=LARGE, help="Memories in the long list (default: 50,000)."
+    )
+    options = parser.parse_args(arguments)
+    rows = list[Row]()
+    with tempfile.TemporaryDirectory(prefix="memoriter-page-") as name, browser() as running:
+        with filled(Path(name) / "medium", MEDIUM) as gateway:
+            rows += first_load(running, gateway)
+            rows += longest_tasks(running, gateway)
+        with filled(Path(name) / "large", options.memories) as gateway:
+            rows += scrolling(running, gateway, options.memories)
+    lines = ["| figure | measured | goal |", "| --- | ---: | ---: |"]
+    table = "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    if options.out:
+        put(options.out, "page", table)
+    else:
+        sys.stdout.write(table + "\n")
+
+
+class filled:
+    """A gateway with this number of memories and some notes, without vectors."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self._serving = served(folder, {"embedding": {"provider": "none"}})
+        self._count = count
+
+    def __enter__(self) -> Served:
+        gateway = self._serving.__enter__()
+        gateway.client.timeout = 600
+        for number in range(200):
+            parts = "\n\n".join(
+                f"## Part {part}\n\nThe {WORDS[part % 10]} of day {number}." for part in range(20)
+            )
+            gateway.write(f"memory/{number:03}.md", f"# Note {number}\n\n{parts}\n")
+        gateway.write(
+            "memory/long.md", "\n\n".join(f"Line {one} of [a list](000.md)." for one in range(4_000))
+        )
+        now = time.time()
+        for start in range(0, self._count, 5_000):
+            learned = [
+                {
+                    "text": f"Statement {number} on the {WORDS[number % 10]} of house {number // 10}",
+                    "importance": 1 + number % 5,
+                    "tags": [WORDS[number % 7]],
+                    "created_at": now - number * 600,
+                }
+                for number in range(start, min(start + 5_000, self._count))
+            ]
+            gateway.ask("entries.import", data=json.dumps(learned))
+        gateway.ask("memory.sync")
+        gateway.ask("memory.search", query="quince")  # the first search indexes the entries
+        for word in WORDS:
+            gateway.ask("recall", query=f"where is the {word}?")
+        return gateway
+
+    def __exit__(self, *error: object) -> None:
+        self._serving.__exit__(*error)  # type: ignore[arg-type]
+
+
+def opened(running: Browser, gateway: Served, place: str) -> Page:
+    context = running.new_context(viewport={"width": 1280, "height": 860}, locale="en-GB")
+    context.set_default_timeout(120_000)
+    expect.set_options(timeout=120_000)
+    page = context.new_page()
+    come_in(page, gateway, place)
+    return page
+
+
+# ---- the first load -----------------------------------------------------------------------------------------------
+
+
+def first_load(running: Browser, gateway: Served) -> list[Row]:
+    """Measure what the browser loads and how long its main thread works until something is visible."""
+    page = opened(running, gateway, "#/search")
+    expect(page.locator("[data-view=memories] .nav-count")).not_to_be_empty()
+    page.context.new_cdp_session(page).send("Network.clearBrowserCache")
+    page.goto("about:blank")
+    page.goto(f"{gateway.address}/#/search")
+    expect(page.locator("[data-view=memories] .nav-count")).not_to_be_empty()
+    sizes = page.evaluate(SIZES)
+    rows = [
+        ("Requests of the first load", str(len(sizes)), "12"),
+        ("Bytes of the first load", f"{sum(size for _, size in sizes) / 1000:.0f} kB", "120 kB"),
+    ]
+    for place, shown in (("#/search", ".holdings, .home, .day"), ("#/memories", ".entries tr[data-id]")):
+        go(page, place)
+        expect(page.locator(shown).first).to_be_visible()
+        with cpu_seconds(page) as worked:
+            page.reload()
+            expect(page.locator(shown).first).to_be_visible()
+            rows.append(
+                (
+                    f"CPU until `{place}` is visible, {MEDIUM:,} memories",
+                    f"{worked() * 1000:.0f} ms",
+                    "300 ms",
+                )
+            )
+    page.context.close()
+    return rows
+
+
+# ---- tasks --------------------------------------------------------------------------------------------------------
+
+
+def longest_tasks(running: Browser, gateway: Served) -> list[Row]:
+    """Measure the longest task of the main thread while each view opens."""
+    entry = gateway.ask("entries.list", limit=1)["entries"][0]["id"]
+    recall = gateway.ask("recalls.list", limit=1)["recalls"][0]["id"]
+    views = {
+        "Home": ("#/search", "main h1"),
+        "Search": ("#/search?q=quince cellar", ".hit"),
+        "Memories": ("#/memories", ".entries tr[data-id]"),
+        "One memory": (f"#/memories/{entry}", ".panel .statement"),
+        "Notes": ("#/notes", ".tree .row"),
+        "A note of 8,000 lines": ("#/notes/memory/long.md", ".prose p"),
+        "One recall": (f"#/recalls/{recall}", ".panel .statement"),
+        f"Map, {LARGE:,} points": ("#/map", ".map-list .entry-line"),
+        "Health": ("#/health", ".verdict"),
+    }
+    page = opened(running, gateway, "#/health")
+    expect(page.locator(".verdict")).to_be_visible()
+    page.route("**/map.get", lambda route: route.fulfill(json=map_of(LARGE)))
+    rows = []
+    for name, (place, shown) in views.items():
+
+        def show(place: str = place, shown: str = shown) -> None:
+            go(page, place)
+            expect(page.locator(shown).first).to_be_visible()
+
+        rows.append((f"Longest task: {name}", f"{longest(running, page, show):.0f} ms", "100 ms"))
+    page.context.close()
+    return rows
+
+
+def longest(running: Browser, page: Page, act: Callable[[], None]) -> float:
+    """Return the CPU milliseconds of the longest task of the page while it acts."""
+    running.start_tracing(
+        page=page, categories=["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"]
+    )
+    try:
+        act()
+        page.wait_for_timeout(500)  # what the view loads afterwards
+    finally:
+        events: list[dict[str, Any]] = json.loads(running.stop_tracing())["traceEvents"]
+    names = {
+        (event["pid"], event["tid"])
+        for event in events
+        if event.get("name") == "thread_name" and event["args"].get("name") == "CrRendererMain"
+    }
+    tasks = [
+        event for event in events if event.get("name") == "RunTask" and (event["pid"], event["tid"]) in names
+    ]
+    return max((event.get("tdur", event.get("dur", 0)) for event in tasks), default=0) / 1000
+
+
+def map_of(count: int) -> dict[str, object]:
+    points = [
+        {
+            "id": f"00000000-0000-4000-8000-{number:012}",
+            "x": (number * 7919 % 10_007) / 5_003.5 - 1,
+            "y": (number * 104_729 % 10_009) / 5_004.5 - 1,
+            "type": TYPES[number % len(TYPES)],
+            "importance": 1 + number % 5,
+            "text": f"Statement {number}",
+            "createdAt": time.time() - number * 600,
+            "accessCount": number % 4,
+        }
+        for number in range(count)
+    ]
+    return {
+        "points": points,
+        "total": count,
+        "method": "pca",
+        "generation": 1,
+        "degraded": None,
+        "regions": [],
+    }
+
+
+# ---- the long list ------------------------------------------------------------------------------------------------
+
+
+def scrolling(running: Browser, gateway: Served, count: int) -> list[Row]:
+    """Measure a long list: CPU per frame while it scrolls, the next rows at several places, and memory."""
+    page = opened(running, gateway, "#/memories")
+    expect(page.locator(".entries tr[data-id]").first).to_be_visible()
+    before = held(page)
+    rows = []
+    for name, pixels in (("slowly", 30), ("fast", 1_200), ("from end to end", count * 54 // FRAMES)):
+        page.evaluate("() => scrollTo(0, 0)")
+        with cpu_seconds(page) as worked:
+            took = page.evaluate(SCROLLED, [FRAMES, pixels])
+            each = worked() * 1000 / FRAMES
+        rate = FRAMES * 1000 / took
+        measured = f"{each:.1f} ms CPU per frame; {rate:.0f} frames per second"
+        rows.append((f"{count:,} memories, scrolled {name}", measured, "20 ms; 50"))
+    rows += [
+        (f"The next rows at row {number:,}", f"{next_rows(page, number) * 1000:.0f} ms CPU", "the same")
+        for number in (50, 1_000, count - 100)
+    ]
+    expect(page.locator(".entries tr.blank")).to_have_count(0)
+    after = held(page)
+    heap = [f"{one['JSHeapUsedSize'] / 1e6:.1f} MB" for one in (before, after)]
+    nodes = [f"{one['Nodes']:,.0f}" for one in (before, after)]
+    rows += [
+        ("Memory of scripts, before and after scrolling", " → ".join(heap), "constant"),
+        ("Nodes of the page, before and after scrolling", " → ".join(nodes), "constant"),
+    ]
+    page.context.close()
+    return rows
+
+
+def next_rows(page: Page, number: int) -> float:
+    """Return the CPU seconds until rows that were not loaded are visible."""
+    page.evaluate(f"() => scrollTo(0, document.querySelector('.entries').offsetTop + {number} * 54)")
+    expect(page.locator(f".entries tr[aria-rowindex='{number + 4}'][data-id]")).to_be_visible()
+    with cpu_seconds(page) as worked:
+        page.evaluate("() => scrollBy(0, 54 * 20)")
+        expect(page.locator(f".entries tr[aria-rowindex='{number + 30}'][data-id]")).to_be_visible()
+        return worked()
+
+
+def held(page: Page) -> dict[str, float]:
+    """Return the memory that the page holds after a garbage collection."""
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    session.send("Performance.enable")
+    found = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+    session.detach()
+    return found
+
+
+if __name__ == "__main__":
+    main()
