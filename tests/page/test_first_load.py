@@ -27,7 +27,7 @@ def test_modules_become_one_script_in_the_order_of_their_imports() -> None:
     files = {
         "app.js": 'import { one as first,\n  two } from "./views/a.js";\nfirst(two);\n',
         "views/a.js": 'import { three } from "../b.js";\nexport const two = three;\nexport function one() {}\n',
-        "b.js": "export class three {}\n",
+        "b.js": "// The third.\n/** One\n *  class. */\nexport class three {}\n",
         "unused.js": "",
     }
     assert join_scripts(files, "app.js") == (

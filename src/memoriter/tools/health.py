@@ -125,8 +125,12 @@ def _health(call: Call[HealthArguments]) -> HealthResult:
         findings.append(
             Finding("freshness", "note", sentence("check.stale", n=behind), sentence("check.index"))
         )
+    queue = _queue(memory, status)
+    summary = _summary(findings, status)
+    if summary == "ok" and (queue.pending or queue.pending_entries):
+        summary = "degraded"  # a search by meaning misses them
     return HealthResult(
-        status=_summary(findings, status),
+        status=summary,
         freshness=FreshnessJson(
             behind=behind,
             last_sync=status.last_sync if status else None,
@@ -136,7 +140,7 @@ def _health(call: Call[HealthArguments]) -> HealthResult:
         backend=status.backend if status else "none",
         fallback=status.fallback if status else False,
         sizes=SizesJson(**_counts(memory, status), **_sizes(memory.settings.agent_folder)),
-        queue=_queue(memory, status),
+        queue=queue,
         findings=[FindingJson.model_validate(finding) for finding in findings],
         errors=[
             ErrorJson.model_validate(error)

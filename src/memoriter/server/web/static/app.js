@@ -3,17 +3,22 @@
 import { agent, agents, ask, chooseAgent } from "./api.js";
 import { follow, listen, unfollow } from "./events.js";
 import { frame } from "./frame.js";
-import { language, t, useLanguage } from "./i18n.js";
+import { LANGUAGES, language, number, t, useLanguage } from "./i18n.js";
 import { help, useKeys } from "./keys.js";
 import { countDrafts } from "./drafts.js";
-import { ended, runOffer } from "./notices.js";
+import { announce, ended, runOffer, sentence } from "./notices.js";
+import { palette } from "./palette.js";
 import { fill } from "./dom.js";
-import { remember, remembered } from "./prefs.js";
+import { nextTheme, remember, remembered } from "./prefs.js";
 import { go, here, returnToPlace, stepped } from "./router.js";
+import { importFiles } from "./views/exchange.js";
+import { forgetBy } from "./views/forgetting.js";
 import { healthView } from "./views/health.js";
 import { mapView } from "./views/map.js";
 import { memoriesView } from "./views/memories.js";
+import { addMemory } from "./views/memory_actions.js";
 import { notesView } from "./views/notes.js";
+import { newNote } from "./views/notes_edit.js";
 import { recallsView } from "./views/recalls.js";
 import { searchView } from "./views/search.js";
 
@@ -113,6 +118,34 @@ function happened(events) {
   view?.refresh?.(events);
 }
 
+/** The actions of the palette. Actions of the open view come first. */
+function actions() {
+  const addMemoryHere = () => addMemory((id) => go("memories", id));
+  const other = LANGUAGES.find((name) => name !== language());
+  return [
+    ...(view?.actions?.() ?? []),
+    { text: t("entry.add"), run: addMemoryHere },
+    { text: t("notes.new"), run: () => newNote("memory/", (path) => go("notes", path)) },
+    { text: t("import.open"), run: () => importFiles([], () => go("memories")) },
+    { text: t("forget.open"), run: () => forgetBy({}, () => {}) },
+    { text: t("palette.inbox"), run: () => go("memories", "", { state: "staged" }) },
+    { text: t("health.sync"), run: sync },
+    { text: t("palette.theme"), run: () => nextTheme() },
+    { text: t("frame.other.language"), run: () => speak(other) },
+    { text: t("help.title"), run: help },
+  ];
+}
+
+async function sync() {
+  announce(t("health.syncing"));
+  try {
+    const { changed = 0, removed = 0, seconds = 0 } = await ask("memory.sync");
+    announce(t("health.synced", { changed: number(changed), removed: number(removed), seconds: number(seconds, 1) }));
+  } catch (error) {
+    announce(sentence(error));
+  }
+}
+
 function finish() {
   if (over) return;
   over = true;
@@ -137,6 +170,7 @@ async function start() {
     focusSearch: () => (view?.focusSearch ? view.focusSearch() : go("search")) ?? true,
     go: (name) => go(name),
     help: () => (help(), true),
+    palette: () => palette(actions),
     undo: runOffer,
     escape: (event) => view?.escape?.(event) ?? false,
     key: (event) => view?.key?.(event) ?? false,

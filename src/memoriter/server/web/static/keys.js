@@ -7,10 +7,15 @@ import { t } from "./i18n.js";
 const VIEW_KEYS = { s: "search", m: "memories", n: "notes", r: "recalls", p: "map", h: "health" };
 const CHORD_MS = 1200;
 
-/** Install the shortcuts. `does` has the functions `focusSearch`, `go`, `help`, `undo`, `escape` and `key`. */
+/** Install the shortcuts. `does` has the functions `focusSearch`, `go`, `help`, `palette`, `undo`, `escape` and `key`. */
 export function useKeys(does) {
   let chord = 0;
   document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      does.palette();
+      return;
+    }
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
     if (document.querySelector("dialog[open]")) return; // dialogs handle their own keys
     if (event.key === "Escape") {
@@ -56,6 +61,7 @@ export function stepOpen(items, open, event, show) {
 }
 
 const KEYS = [
+  ["Ctrl+K", "palette.title"],
   ["/", "help.search"],
   ["j k", "help.step"],
   ["Enter", "help.open"],

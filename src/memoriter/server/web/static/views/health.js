@@ -2,16 +2,19 @@
 // health_cards.js.
 
 import { ask, isAborted, news, newest } from "../api.js";
-import { el, fill, icon, measure } from "../dom.js";
+import { el, fill, icon, measure, refill } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { failure, loading, announce, sentence } from "../notices.js";
-import { embedder, errors, findings, freshness, sizes } from "./health_cards.js";
+import { embedder, errors, findings, freshness, sizes, vectors } from "./health_cards.js";
+
+const AGAIN_MS = 3000; // while vectors are computed
 
 export function healthView(main) {
   const get = newest();
   const isNew = news();
   let deep = false;
   let running = false;
+  let again = 0;
   const body = el("div", { class: "health" });
   const work = el("div", { class: "sync-work", role: "status", "aria-live": "polite" });
   const syncButton = el(
@@ -43,7 +46,7 @@ export function healthView(main) {
     if (!quiet) fill(body, loading());
     try {
       const health = await get("health.get", deep ? { deep: true } : {});
-      if (isNew(health) || !quiet) draw(health);
+      if (isNew(health) || !quiet || again) draw(health);
     } catch (error) {
       if (isAborted(error)) return;
       isNew.forget();
@@ -95,7 +98,9 @@ export function healthView(main) {
   }
 
   function draw(health) {
-    fill(
+    clearTimeout(again);
+    if (health.queue.pending + health.queue.pendingEntries > 0) again = setTimeout(() => load({ quiet: true }), AGAIN_MS);
+    refill(
       body,
       el(
         "p",
@@ -103,6 +108,7 @@ export function healthView(main) {
         el("i", { class: "dot", "aria-hidden": "true" }),
         t(`health.${health.status}`),
       ),
+      vectors(health.queue, health.sizes, sync),
       el(
         "div",
         { class: "cards" },
@@ -122,6 +128,6 @@ export function healthView(main) {
       if (events.has("sync") && !running) fill(work);
       if (["sync", "notes", "entries", "capture"].some((kind) => events.has(kind))) load({ quiet: true });
     },
-    close: () => get.stop(),
+    close: () => (clearTimeout(again), get.stop()),
   };
 }

@@ -1,6 +1,6 @@
 // The cards of the Health view, each from its part of the answer.
 
-import { el } from "../dom.js";
+import { el, measure } from "../dom.js";
 import { isLive } from "../events.js";
 import { bytes, moment, number, t, tn, translated } from "../i18n.js";
 import { facts, when } from "../parts.js";
@@ -29,6 +29,25 @@ export function freshness({ behind, lastSync, watching }, queue) {
       [t("health.queue"), waiting.length === 0 && t("health.queue.empty")],
       ...waiting.map(([name, count]) => [t(`queue.${name}`), number(count)]),
     ]),
+  );
+}
+
+/** What has no vector yet, what that means, how far it is, and a way to finish it. */
+export function vectors(queue, sizes, finish) {
+  const missing = queue.pending + queue.pendingEntries;
+  if (missing === 0) return null;
+  const total = sizes.chunks + sizes.entries;
+  const done = Math.max(0, total - missing);
+  return el(
+    "section",
+    { class: "card vectors", role: "status" },
+    el("h2", {}, t("health.vectors")),
+    queue.pendingEntries > 0 && el("p", {}, tn("health.vectors.entries", queue.pendingEntries)),
+    queue.pending > 0 && el("p", {}, tn("health.vectors.chunks", queue.pending)),
+    el("p", { class: "faint" }, t("health.vectors.effect")),
+    el("p", {}, t("health.vectors.done", { done: number(done), total: number(total) })),
+    measure(el("i", { class: "work-bar" }), "--share", total ? done / total : 0),
+    el("p", {}, el("button", { type: "button", class: "quiet", "data-do": "finish", onclick: finish }, t("health.finish"))),
   );
 }
 

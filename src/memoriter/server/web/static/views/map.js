@@ -277,6 +277,7 @@ export function mapView(main) {
       if (["entries", "capture"].some((kind) => events.has(kind))) load({ quiet: true });
       if (["entries", "capture", "recall"].some((kind) => events.has(kind))) loadTimes();
     },
+    actions: () => peek.actions(),
     key(event) {
       if (peek.key(event)) return true;
       if (!KEYS[event.key]) return step(list, ".row", event);

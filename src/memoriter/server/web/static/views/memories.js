@@ -9,6 +9,7 @@ import { announce, failure, loading, nothing, sentence } from "../notices.js";
 import { label, stars, when } from "../parts.js";
 import { address, amend, go } from "../router.js";
 import { PAGE_SIZE, rowWindow } from "../rows.js";
+import { acceptFiles, download, importFiles } from "./exchange.js";
 import { forgetBy } from "./forgetting.js";
 import { waitingNotes } from "./inbox.js";
 import { picking } from "./memories_picked.js";
@@ -54,6 +55,8 @@ export function memoriesView(main) {
       "header",
       { class: "view-head" },
       el("h1", {}, t("view.memories")),
+      el("button", { type: "button", class: "quiet", onclick: () => importFiles([], () => changed("")) }, t("import.open")),
+      el("button", { type: "button", class: "quiet", onclick: () => download(asArguments(filters)) }, t("export.open")),
       el(
         "button",
         { type: "button", class: "quiet", onclick: () => forgetBy({ session: filters.session }, forgotten) },
@@ -63,6 +66,7 @@ export function memoriesView(main) {
     ),
     split,
   );
+  acceptFiles(split, () => changed(""));
 
   async function request({ offset, around }, call = ask) {
     const answer = await call("entries.list", {
@@ -294,6 +298,7 @@ export function memoriesView(main) {
       panel.refresh();
     },
     focusSearch: () => filtering.focus(),
+    actions: () => [{ text: t("export.open"), run: () => download(asArguments(filters)) }, ...panel.actions()],
     key,
     escape: () => (open ? (close(), true) : false),
     close: () => (newList.stop(), filtering.stop(), panel.stop(), forgetList()),

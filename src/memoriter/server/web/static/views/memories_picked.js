@@ -4,6 +4,7 @@ import { el, fill } from "../dom.js";
 import { t, tn } from "../i18n.js";
 import { failure } from "../notices.js";
 import { invisibleWarning } from "../parts.js";
+import { download } from "./exchange.js";
 import { forgetMemories } from "./forgetting.js";
 import { mergeMemories, settleStaged } from "./memory_actions.js";
 
@@ -32,6 +33,7 @@ export function picking(changed, forgotten, { draw, all }) {
         staged.length > 0 && button("approve", () => settle("approve", staged)),
         staged.length > 0 && button("reject", () => settle("reject", staged)),
         active.length > 1 && button("merge", () => mergeMemories(active, changed)),
+        button("download", () => download({}, picked.map((entry) => entry.id))),
         button("forget", () => forgetMemories(picked, forgotten), "quiet danger-text"),
         button("clear", () => (clear(), draw()), "link"),
         invisibleWarning(...picked.flatMap((entry) => [entry.text, ...(entry.tags ?? [])])),

@@ -5,7 +5,7 @@ import { el, enter, fill, icon, refill } from "../dom.js";
 import { number, t, tn } from "../i18n.js";
 import { announce, failure, loading, sentence } from "../notices.js";
 import { entryLine, facts, invisibleWarning, label, stars, tags, when } from "../parts.js";
-import { address } from "../router.js";
+import { address, go } from "../router.js";
 import { forgetMemories } from "./forgetting.js";
 import { editMemory, settleStaged, supersedeMemory, undoChange } from "./memory_actions.js";
 import { history, wordDifference } from "./memory_history.js";
@@ -13,6 +13,8 @@ import { transcript } from "./notes_text.js";
 
 const LINES_BEFORE = 4;
 const LINES_AROUND = 9;
+const MAX_SAME = 5; // other memories of the same conversation
+const MAX_QUERY = 300; // characters
 
 /** `settled` is called after the open memory was approved or rejected. */
 export function memoryPanel(aside, { close, changed, forgotten, settled = changed }) {
@@ -90,9 +92,11 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
           "entry.related",
           near.map((one) => entryLine(one)),
         ),
+      entry.session && el("div", { class: "same-session" }),
       section("entry.recalls", recalls(shown.recalls)),
     );
     if (from) conversation(from);
+    if (entry.session) sameSession(entry);
   }
 
   function buttons(entry) {
@@ -110,6 +114,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
       entry.state === "active" && button("edit", () => editMemory(entry, changed)),
       entry.state === "active" && button("supersede", () => supersedeMemory(entry, changed)),
       undoing(button, entry),
+      button("like", () => go("search", "", { q: entry.text.slice(0, MAX_QUERY), in: "entries" })),
       forgetting(button, entry),
     ];
   }
@@ -138,6 +143,21 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
     }
   }
 
+  /** Other memories of the same conversation. */
+  async function sameSession({ id: own, session }) {
+    const place = aside.querySelector(".same-session");
+    try {
+      const states = ["active", "staged", "superseded"];
+      const { entries, total } = await ask("entries.list", { session, states, limit: MAX_SAME + 1 });
+      const others = entries.filter((one) => one.id !== own).slice(0, MAX_SAME);
+      if (others.length === 0 || shown?.entry.id !== own) return;
+      const all = total - 1 > others.length && el("p", {}, el("a", { href: address("memories", "", { session, state: "all" }) }, t("entry.same.all")));
+      fill(place, section("entry.same", others.map((one) => entryLine(one, one.state !== "active" && label("state", one.state))), all));
+    } catch {
+      // the panel is complete without them
+    }
+  }
+
   // A memory that was only added has nothing to undo. To remove it, forget it.
   const undoing = (button, entry) => {
     const last = shown.history.at(-1);
@@ -162,6 +182,8 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
       if (id) load();
       else fill(aside);
     },
+    /** The buttons of the panel, as actions of the palette. */
+    actions: () => [...aside.querySelectorAll(".panel-bar [data-do]")].map((one) => ({ text: one.textContent, run: () => one.click() })),
     reload: () => id && load({ quiet: true }),
     refresh: () => id && load({ quiet: true }),
     key(event) {

@@ -75,6 +75,7 @@ export function peekPanel(main, split) {
     },
     mark,
     refresh: () => panel.refresh(),
+    actions: () => panel.actions(),
     key(event) {
       if (!open) return false;
       const by = { j: 1, k: -1 }[event.key];

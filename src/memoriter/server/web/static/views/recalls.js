@@ -195,6 +195,7 @@ export function recallsView(main) {
       if (events.has("recall")) load({ quiet: true });
       peek.refresh();
     },
+    actions: () => peek.actions(),
     focusSearch: () => (session.focus(), true),
     key: (event) =>
       peek.key(event) || stepOpen(recalls, open, event, (id) => go("recalls", id, filters)) || step(rows, ".row", event),

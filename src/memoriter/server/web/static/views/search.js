@@ -204,6 +204,7 @@ export function searchView(main) {
       if (relevant && !busy) run({ quiet: true });
       peek.refresh();
     },
+    actions: () => peek.actions(),
     focusSearch: () => (input.focus(), input.select(), true),
     key: (event) => peek.key(event) || step(results, ".row", event),
     escape() {

@@ -1,0 +1,99 @@
+"""Import and export on the page: a preview, the import, a report, an undo, and a download of what is filtered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served, served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Visit
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+MEM0 = {
+    "results": [
+        {"id": "m1", "memory": "The kiln fires on Mondays", "user_id": "rui"},
+        {"memory": "Tea at four"},
+    ]
+}
+CHATGPT = [
+    {
+        "id": "c1",
+        "mapping": {
+            "n1": {
+                "message": {"id": "b1", "recipient": "bio", "content": {"parts": ["Has a cat called Pico"]}}
+            }
+        },
+    }
+]
+
+
+@pytest.fixture
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A gateway without vectors and with one memory."""
+    with served(tmp_path_factory.mktemp("gateway"), {"embedding": {"provider": "none"}}) as running:
+        running.ask("entries.add", text="Tea at four", tags=["tea"])
+        yield running
+
+
+def texts(gateway: Served) -> list[str]:
+    return sorted(one["text"] for one in gateway.ask("entries.list")["entries"])
+
+
+def test_files_are_previewed_imported_and_undone(gateway: Served, visit: Visit, tmp_path: Path) -> None:
+    mem0, chatgpt, note = tmp_path / "mem0.json", tmp_path / "conversations.json", tmp_path / "kiln.md"
+    mem0.write_text(json.dumps(MEM0))
+    chatgpt.write_text(json.dumps(CHATGPT))
+    note.write_text("# Kiln\n\nFired at 1200 degrees.\n")
+    broken = tmp_path / "broken.json"
+    broken.write_text("[{]")
+    page = visit(gateway, "#/memories").page
+    page.get_by_role("button", name="Import …").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Choose files").set_input_files([mem0, chatgpt, note, broken])
+    expect(dialog.locator(".import-file", has_text="mem0.json")).to_contain_text(
+        "1 new memory. 1 exists already."
+    )
+    expect(dialog.locator(".import-file", has_text="mem0.json")).to_contain_text("The kiln fires on Mondays")
+    expect(dialog.locator(".import-file", has_text="conversations.json")).to_contain_text(
+        "Has a cat called Pico"
+    )
+    expect(dialog.locator(".import-file", has_text="kiln.md")).to_contain_text("memory/imported/kiln.md")
+    expect(dialog.locator(".import-file", has_text="broken.json").get_by_role("alert")).to_be_visible()
+    assert texts(gateway) == ["Tea at four"]
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(page.locator(".said")).to_contain_text("Imported. 2 new memories. 1 exists already. 1 note.")
+    expect(page.locator(".entries")).to_contain_text("Has a cat called Pico")
+    assert texts(gateway) == ["Has a cat called Pico", "Tea at four", "The kiln fires on Mondays"]
+    page.keyboard.press("u")
+    expect(page.locator(".said")).to_contain_text("The import was undone.")
+    expect(page.locator(".entries tr[data-id]")).to_have_count(1)
+    assert texts(gateway) == ["Tea at four"]
+    assert not (gateway.workspace / "memory/imported/kiln.md").exists()
+
+
+def test_what_is_filtered_or_selected_is_downloaded_and_can_be_imported(
+    gateway: Served, visit: Visit
+) -> None:
+    gateway.ask("entries.add", text="The harbour master is called Ana", tags=["people"])
+    page = visit(gateway, "#/memories?tag=people").page
+    expect(page.locator(".entries tr[data-id]")).to_have_count(1)
+    with page.expect_download() as loaded:
+        page.get_by_role("button", name="Download").click()
+    lines = [json.loads(line) for line in loaded.value.path().read_text("utf-8").splitlines()]
+    assert [one["entry"]["text"] for one in lines[1:]] == ["The harbour master is called Ana"]
+    expect(page.locator(".said")).to_contain_text("1 memory was downloaded.")
+    page.get_by_role("button", name="Clear filters").click()
+    page.locator(".entries tr[data-id]", has_text="Tea at four").locator("input").check()
+    with page.expect_download() as loaded:
+        page.locator(".several").get_by_role("button", name="Download").click()
+    data = loaded.value.path().read_text("utf-8")
+    assert gateway.ask("entries.import", data=data, dryRun=True)["already"] == 1
