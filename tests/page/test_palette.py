@@ -54,7 +54,7 @@ def test_a_search_is_saved_opened_and_removed(gateway: Served, visit: Visit) -> 
     expect(page.locator(".entries tr[data-id]")).to_have_count(1)
     assert "type=workflow&stars=4" in page.url
     page.keyboard.press("Control+k")
-    expect(page.get_by_role("option").first).to_contain_text("Saved search")
+    expect(page.get_by_role("dialog").get_by_role("option").first).to_contain_text("Saved search")
     page.keyboard.press("Shift+Delete")
     expect(page.get_by_role("option", name="Saved search")).to_have_count(0)
 
