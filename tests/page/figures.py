@@ -44,7 +44,7 @@ WORDS = (
     "kettle",
 )
 
-#: Scrolls a number of pixels in each of a number of frames, and returns how long that took in milliseconds.
+#: Scrolls a number of pixels in each of a number of frames, and returns the milliseconds.
 SCROLLED = """async ([frames, pixels]) => {
   const start = performance.now();
   for (let frame = 0; frame < frames; frame++) {

@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from memoriter.entries.listing import EntryFilters
 from memoriter.errors import BadArgument
 from memoriter.records import Entry, EntrySort, EntryState, EntryType, Trust
 from memoriter.tools.entry_tools import MemoryJson
@@ -175,7 +174,7 @@ class FilterArguments(Arguments):
         default=None, description="Only entries that were used, or only entries that were never used."
     )
 
-    def filters(self) -> EntryFilters:
+    def filters(self) -> dict[str, Any]:
         """Return the filters as the library takes them."""
         return {
             "types": tuple(self.types),
