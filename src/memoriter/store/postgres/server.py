@@ -121,7 +121,8 @@ class PostgresServer:
     def _migrate(self, connection: psycopg.Connection[Any], standing: Standing) -> None:
         """Create or extend the schema in one transaction, unless it is current."""
         applied = _applied(connection, self.name)
-        if applied.issuperset(step.name for step in MIGRATIONS):
+        granted = not standing.bypasses or _is_granted(connection)  # a dump does not contain the role
+        if granted and applied.issuperset(step.name for step in MIGRATIONS):
             return
         if not standing.has_vector:
             self._add_vector(connection, standing)
@@ -228,6 +229,18 @@ def _applied(connection: psycopg.Connection[Any], name: str) -> set[str]:
             f"{name} has the newer schema {newer[-1]}, which this release does not support. Update memoriter."
         )
     return {step for step, _ in rows}
+
+
+def _is_granted(connection: psycopg.Connection[Any]) -> bool:
+    """Return whether the role of transactions exists and may use the schema."""
+    return (
+        connection.execute(
+            "select 1 from pg_roles r, pg_namespace n where r.rolname = %s and n.nspname = %s"
+            " and has_schema_privilege(r.oid, n.oid, 'usage')",
+            (AGENT_ROLE, SCHEMA),
+        ).fetchone()
+        is not None
+    )
 
 
 def _grant(connection: psycopg.Connection[Any], role: str) -> None:
