@@ -37,6 +37,7 @@ PARTS = (
     "erasure",
     "poisoning",
     "requests",
+    "failover",
     "fuzzing",
     "mutation",
 )
