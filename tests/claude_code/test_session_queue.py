@@ -8,6 +8,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,17 @@ def test_with_broken_progress_a_session_is_processed_from_its_beginning(claude: 
     done = claude.run(["process-queue", "--json"], b"", claude.environment, claude.project)
     assert (done.code, done.error, json.loads(done.output)) == (0, b"", {"done": 1, "waiting": 0})
     assert claude.entries() == ["I prefer tabs in Go code.", "I never work on Fridays."]
+
+
+def test_a_session_of_another_machine_is_left_to_it(tmp_path: Path) -> None:
+    (tmp_path / "here.jsonl").touch()
+    queue, handled = SessionQueue(tmp_path / "queue"), list[str]()
+    for name in ("here.jsonl", "there.jsonl"):
+        queue.add(replace(_request(tmp_path / name, session=name), host="another-machine"))
+
+    assert queue.drain(lambda request: not handled.append(request.session)) == 1
+    assert handled == ["here.jsonl"]
+    assert len(queue.pending()) == 1
 
 
 def test_the_queue_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 A request is removed after it was processed. If the process is killed before that, the request is processed again, so
 handlers must be repeatable. Long sessions are processed in pieces, and other sessions get their turn between two
-pieces. A request names a transcript and a size, and contains no text of the conversation.
+pieces. A request names a transcript and a size, and contains no text of the conversation. On a queue that machines
+share, each processes the transcripts that it has.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import contextlib
 import itertools
 import json
 import os
+import socket
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from memoriter import logs
@@ -43,6 +45,13 @@ class SessionRequest:
     size: int
     project: str = ""
     at: float = 0.0
+    #: The machine that has the transcript. Machines may share a queue.
+    host: str = field(default_factory=socket.gethostname)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether only another machine has the transcript."""
+        return self.host != socket.gethostname() and not Path(self.transcript).exists()
 
 
 RequestHandler = Callable[[SessionRequest], bool | None]
@@ -133,7 +142,7 @@ class SessionQueue:
             request = _read(path)
             if request is None or request.at < time.time() - MAX_AGE_S:
                 log.warning("dropped an unreadable or outdated request: %s", path.name)
-            elif request.session in blocked:
+            elif request.session in blocked or request.is_elsewhere:
                 return False
             elif request.session in unfinished:
                 return None
@@ -163,7 +172,7 @@ def _read(path: Path) -> SessionRequest | None:
         request = SessionRequest(**json.loads(path.read_bytes()))
     except (ValueError, TypeError, RecursionError):
         return None
-    texts = (request.event, request.session, request.transcript, request.project)
+    texts = (request.event, request.session, request.transcript, request.project, request.host)
     numbers = (request.size, request.at)
     usable = all(isinstance(text, str) for text in texts) and all(isinstance(n, int | float) for n in numbers)
     return request if usable else None

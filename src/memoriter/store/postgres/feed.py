@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logs.get("store")
 
 #: How often subscribers look for changes without a notification.
-POLL_S = 5.0
+POLL_S = 30.0
 #: Pause before another attempt to connect.
 RETRY_S = 1.0
 

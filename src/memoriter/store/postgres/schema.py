@@ -260,6 +260,7 @@ _ITEMS = PostgresMigration(
 AREA_TABLES = {
     "entries": ("entries", "events", "recalls", "recalled"),
     "items": ("items",),
+    "files": ("file_parts", "file_versions"),
 }
 
 MIGRATIONS = (_ENTRIES, _INDEX, _FILES, _ITEMS)

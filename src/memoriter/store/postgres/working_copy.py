@@ -142,9 +142,13 @@ class WorkingCopy:
         self._manifest.put(Clock(), {})
 
     def erase_history(self, path: str) -> None:
-        """Delete the earlier versions of a note."""
+        """Delete the earlier versions of a note, with the dead rows that hold its text."""
         with self._database.write() as connection:
             files.erase_versions(connection, self._relative(path))
+        try:
+            self._database.purge()
+        except StoreError as error:  # the rows are deleted; the server removes their bytes later
+            log.warning("the text of deleted rows stays until the server vacuums them: %s", error)
 
     # ---- locks -----------------------------------------------------------------------------------------------
 
