@@ -231,7 +231,7 @@ def test_neighbours_are_found_by_words_and_by_vectors_nearest_first(entries: Ent
     assert near(entries, text, vector=embedded(text)) == near(entries, text)
 
 
-def test_entries_that_are_not_in_force_are_no_neighbours(entries: Entries) -> None:
+def test_only_entries_in_force_are_neighbours(entries: Entries) -> None:
     first = entries.add_draft(Draft("The heron nests in May", "fact")).entry
     assert first is not None
     entries.supersede(first.id, "The heron nests in June")
