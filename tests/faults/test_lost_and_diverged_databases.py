@@ -1,4 +1,4 @@
-"""A lost, damaged or diverged memory.db is reported or followed. It is never replaced silently."""
+"""A lost, damaged or diverged file of truth is reported or followed. It is never replaced silently."""
 
 from __future__ import annotations
 
@@ -7,9 +7,15 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+import apsw
 import pytest
 
 from memoriter import MemoriterError, Memory, StoreBroken
+from memoriter.backup.creating import create
+from memoriter.integrations.items import open_items
+from memoriter.integrations.items.store import Put
+from memoriter.sessions.transcripts import Transcripts
+from memoriter.store import checksums
 from memoriter.testing import HashEmbedder
 from memoriter.tools.doctor import check_memory
 
@@ -68,8 +74,136 @@ def test_a_flipped_letter_in_a_text_is_reported_by_a_deep_check(home: Path) -> N
     assert data.count(b"deploys with quartz7.") >= 2  # the entry and its event
     file.write_bytes(data.replace(b"deploys with quartz7.", b"deploys with quartz8."))
     with opened(home) as memory:
-        [damage] = memory.entries.check(deep=True)
-        assert damage.startswith("The text of the entry ")
+        [entry] = (
+            entry for entry in memory.entries.list() if "quartz8." in entry.text and "n7" in entry.text
+        )
+        assert memory.entries.check(deep=True) == [
+            f"1 row is damaged in the table entries: {entry.id}.",
+            "1 row is damaged in the table events: 8.",
+        ]
+        wrong = [
+            finding for finding in check_memory(memory, memory.status(deep=True)) if finding.state == "wrong"
+        ]
+        assert [finding.name for finding in wrong] == ["entries"]
+    with pytest.raises(StoreBroken, match=r"memory\.db is damaged: 1 row is damaged in the table entries"):
+        create(opened(home).settings, home / "backup.zip")
+    assert file.read_bytes() == data.replace(b"deploys with quartz7.", b"deploys with quartz8.")
+
+
+@pytest.mark.parametrize("table", ["entries", "events", "recalls", "recalled", "tombstones", "meta"])
+def test_a_change_of_any_value_past_the_program_is_reported_and_a_change_by_it_is_not(
+    home: Path, table: str
+) -> None:
+    with opened(home) as memory:
+        memory.recall("which project deploys with quartz3?")
+        memory.entries.update(memory.entries.list()[0].id, text="The office moved to Lyon.")
+        memory.forget(memory.entries.list()[5].id)
+        memory.entries.undo(memory.entries.list()[3].id)
+        memory.entries.cleanup()
+        assert memory.entries.check(deep=True) == []
+    file = home / "agents/main/memory.db"
+    connection = apsw.Connection(str(file))
+    for (trigger,) in connection.execute("select name from sqlite_schema where type = 'trigger'").fetchall():
+        connection.execute(f"drop trigger {trigger}")
+    columns = [
+        row[1]
+        for row in connection.execute(f"pragma table_info({table})")
+        if row[1] not in (*checksums.COUNTERS, "checksum")
+    ]
+    connection.close()
+    for column in columns:
+        connection = apsw.Connection(str(file))
+        connection.execute("savepoint damage")
+        other = f"iif(typeof({column}) = 'text', {column} || '1', {column} * 2 + 999)"
+        connection.execute(f"update {table} set {column} = {other} where {column} is not null")
+        changed = connection.changes()
+        assert bool(checksums.damaged_rows(connection)) == bool(changed), column
+        connection.execute("rollback to damage")
+        connection.close()
+
+
+# ---- items ------------------------------------------------------------------------------------------------------
+
+
+def put(home: Path, *keys: str) -> None:
+    with opened(home) as memory:
+        for key in keys:
+            memory.extension(open_items).put(
+                [Put(("d",), key, {"text": f"the {key} is ripe"}, (f"the {key} is ripe",))]
+            )
+
+
+def found_items(memory: Memory, query: str) -> list[tuple[str, bool]]:
+    """Return the keys of items for a query, and whether the index found each."""
+    hits = memory.extension(open_items).search(("d",), query, limit=9)
+    return [(hit.item.key, hit.score is not None) for hit in hits]
+
+
+@pytest.mark.parametrize("state", ["empty", "missing"])
+def test_a_lost_database_of_items_is_reported_and_not_replaced(home: Path, state: str) -> None:
+    put(home, "apple", "plum")
+    file = home / "agents/main/items.db"
+    file.unlink()
+    if state == "empty":
+        file.touch()
+    with opened(home) as memory:
+        with pytest.raises(StoreBroken, match=f"is {state}, although its index knows 2 texts"):
+            memory.extension(open_items)
+        wrong = [finding for finding in check_memory(memory, memory.status()) if finding.state == "wrong"]
+        assert [finding.name for finding in wrong] == ["items"]
+    assert (file.exists(), file.exists() and file.stat().st_size) == (state == "empty", 0)
+
+
+def test_the_index_follows_a_diverged_copy_of_the_items(home: Path, tmp_path: Path) -> None:
+    put(home, "apple")
+    shutil.copytree(home, tmp_path / "copy")
+    put(home, "plum")
+    put(tmp_path / "copy", "cherry")
+    shutil.copy(tmp_path / "copy/agents/main/items.db", home / "agents/main/items.db")
+    with opened(home) as memory:
+        assert found_items(memory, "cherry")[0] == ("cherry", True)
+
+
+def test_a_flipped_letter_in_an_item_is_reported(home: Path) -> None:
+    put(home, "apple", "plum")
+    file = home / "agents/main/items.db"
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b"the plum is ripe", b"the plum is ripf"))
+    with opened(home) as memory:
+        [damage] = memory.extension(open_items).check(deep=True)
+        assert damage.startswith("1 row is damaged in the table items: ")
+        wrong = [
+            finding for finding in check_memory(memory, memory.status(deep=True)) if finding.state == "wrong"
+        ]
+        assert [(finding.name, finding.text) for finding in wrong] == [("items", damage)]
+
+
+# ---- transcripts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", [bytes(200), b"\xff\xd8" * 90, b"no record, no line break"])
+def test_a_transcript_that_is_overwritten_is_reported_and_not_changed(home: Path, content: bytes) -> None:
+    with opened(home) as memory:
+        memory.transcript_writer("s1").add([{"role": "user", "content": "The invoices are in drawer 4."}])
+        assert memory.sync().problems == ()
+    [file] = (home / "agents/main/sessions").rglob("*.jsonl")
+    file.write_bytes(content)
+    with opened(home) as memory:
+        [problem] = memory.sync().problems
+        assert (problem.path, problem.reason) == (f"sessions/{file.name}", "1 damaged line was left out")
+    assert file.read_bytes() == content
+
+
+def test_the_beginning_of_a_record_is_not_damage(home: Path) -> None:
+    with opened(home) as memory:
+        memory.transcript_writer("s1").add([{"role": "user", "content": "发票在第四个抽屉里。"}])
+    [file] = (home / "agents/main/sessions").rglob("*.jsonl")
+    whole = file.read_bytes()
+    source = Transcripts([file.parent])
+    for end in range(len(whole)):
+        file.write_bytes(whole + whole[:end])
+        [found] = source.scan().files
+        assert [document.note for document in source.read(found)] == [None], whole[:end]
 
 
 @pytest.mark.parametrize("seed", range(25))

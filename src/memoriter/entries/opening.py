@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.entries.collection import INDEX_NAME, Entries, EntryOptions
-from memoriter.errors import StoreBroken
+from memoriter.index.follow import check_not_lost
 from memoriter.store.entry_store import EntryStore, open_file
 from memoriter.store.index import open_index
 from memoriter.store.vectors import PineconeAccess
@@ -35,7 +35,7 @@ def open_entries(
     file = database or folder / "memory.db"
 
     def open_() -> Transactions:
-        _check_not_lost(file, index)
+        check_not_lost(file, index, "entries")
         return open_file(file)
 
     return connect_entries(open_, index, embedder, options=options, clock=clock)
@@ -62,15 +62,3 @@ def connect_entries(
             database.close()
         index.close()
         raise
-
-
-def _check_not_lost(database: Path, index: Index) -> None:
-    """Raise `StoreBroken` if the database is missing or empty although its index knows entries."""
-    if database.exists() and database.stat().st_size:
-        return
-    known = index.healing(index.total)
-    if known:
-        raise StoreBroken(
-            f"{database} is {'empty' if database.exists() else 'missing'}, although its index knows {known} entries."
-            f" Restore the file from a backup, or delete {index.folder} to start without them."
-        )

@@ -12,10 +12,11 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memoriter import logs
-from memoriter.errors import EmbeddingError, StoreError
+from memoriter.errors import EmbeddingError, StoreBroken, StoreError
 from memoriter.index.vectors import RETRY_S, BackgroundWork, Pace
 from memoriter.records import Chunk, Document
 from memoriter.sentences import sentence
@@ -59,6 +60,20 @@ class NumberedStore(Protocol):
 
     def documents(self, paths: Sequence[str]) -> Mapping[str, Indexed]:
         """Return the documents under these paths that should be in the index, by path."""
+
+
+def check_not_lost(database: Path, index: Index, name: str) -> None:
+    """Raise `StoreBroken` if a database of truth is missing or empty although its index has content.
+
+    ``name`` says what the database holds, such as "entries".
+    """
+    if database.exists() and database.stat().st_size:
+        return
+    if known := index.healing(index.total):
+        raise StoreBroken(
+            f"{database} is {'empty' if database.exists() else 'missing'}, although its index knows {known} {name}."
+            f" Restore the file from a backup, or delete {index.folder} to start without them."
+        )
 
 
 class Position:

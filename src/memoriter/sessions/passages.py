@@ -6,6 +6,7 @@ read as a whole.
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -132,14 +133,24 @@ class ReadPosition:
             return cls()
 
 
+def _may_become_record(line: bytes) -> bool:
+    """Return whether an incomplete line can be the start of a record: an object in JSON, in UTF-8."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(line)
+    except UnicodeDecodeError:
+        return False
+    return text.lstrip()[:1] in ("", "{") and "\0" not in text
+
+
 class PassageReader:
     """Reads lines from a transcript and groups them into passages."""
 
     def __init__(self, position: ReadPosition, tokens: int, target: int, rules: TrustRules) -> None:
         self._sizes = (tokens, target)
         self._passages = Passages(*self._sizes, position.open)
-        #: The turns of a last line without a line break.
+        #: The turns of a last line without a line break, and whether it cannot become a record.
         self._ending: tuple[Turn, ...] = ()
+        self.damaged_ending = False
         self.complete: list[Passage] = []
         self.bytes_read = 0
         self.offset, self.line, self.damaged = position.offset, position.line, position.damaged
@@ -158,6 +169,7 @@ class PassageReader:
             elif len(line) < MAX_LINE:
                 # The last line may be incomplete. Use it if it parses, and read it again next time.
                 self._ending, _ = turns_of(parse_or_empty(line), self.line + 1, self.outside)
+                self.damaged_ending = not _may_become_record(line)
                 return False
             elif not self._skip(file, len(line)):
                 return False

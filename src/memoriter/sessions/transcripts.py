@@ -153,7 +153,7 @@ class Transcripts:
             sha256=hashlib.sha256(f"{after.head} {after.tail} {status.st_size}".encode()).hexdigest(),
             mtime_ns=status.st_mtime_ns,
             size=status.st_size,
-            note=_damage(after.damaged),
+            note=_damage(after.damaged + reader.damaged_ending),
             passages=tuple(reader.complete if more else reader.complete + reader.incomplete()),
             from_line=first,
             state=after.to_json(),

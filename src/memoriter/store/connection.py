@@ -28,6 +28,7 @@ from memoriter.errors import (
     StoreLocked,
 )
 from memoriter.files.locks import file_lock
+from memoriter.store import checksums
 from memoriter.store.transactions import value
 
 SIDE_FILES = ("-wal", "-shm")
@@ -156,6 +157,7 @@ class Opener:
 
     def _prepare(self, connection: apsw.Connection) -> None:
         connection.set_busy_handler(_Patience(self.timeout_s))
+        checksums.register(connection)
         if self.on_connect is not None:
             self.on_connect(connection)
         self._check_owner(connection)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import apsw
 
 from memoriter.errors import StoreBroken
+from memoriter.store.checksums import damaged_rows
 from memoriter.store.connection import SIDE_FILES, run, translate_errors
 from memoriter.store.transactions import value
 
@@ -21,15 +22,16 @@ def copy_database(source: Path, target: Path) -> None:
     with translate_errors(source), contextlib.closing(_open(source)) as connection:
         connection.set_busy_timeout(BUSY_MS)
         connection.execute("vacuum into ?", (str(target),)).fetchall()
-    check_database(target)
+    check_database(target, name=source)
 
 
-def check_database(path: Path) -> None:
-    """Raise `StoreBroken` if a database is damaged."""
-    with translate_errors(path), contextlib.closing(_open(path, immutable=True)) as connection:
+def check_database(path: Path, *, name: Path | None = None) -> None:
+    """Raise `StoreBroken` if a database is damaged. ``name`` is the file that the error names, by default its own."""
+    with translate_errors(name or path), contextlib.closing(_open(path, immutable=True)) as connection:
         problem = value(connection, "pragma integrity_check(1)")
-    if problem != "ok":
-        raise StoreBroken(f"{path} is damaged: {problem}.")
+        problems = damaged_rows(connection) if problem == "ok" else [f"{problem}."]
+    if problems:
+        raise StoreBroken(f"{name or path} is damaged: {' '.join(problems)}")
 
 
 def _open(path: Path, *, immutable: bool = False) -> apsw.Connection:

@@ -17,6 +17,7 @@ from typing import Literal
 import apsw
 
 from memoriter.errors import StoreBroken, StoreError, StoreLocked
+from memoriter.store.checksums import damaged_rows
 from memoriter.store.connection import (
     Handle,
     Inode,
@@ -262,6 +263,8 @@ class Database:
     def check(self, *, deep: bool = False) -> list[str]:
         """Describe damage to the structure of the file, including full-text tables. Empty if there is none.
 
+        ``deep`` also compares indexes with their tables, and rows with their checksums.
+
         Uses a new connection. On one that has searched, FTS5 checks its cache of the index and reports damage when
         another connection has written since.
         """
@@ -271,11 +274,14 @@ class Database:
                 handle = self._open(query_only=True)
                 try:
                     found = [str(row[0]) for row in handle.connection.execute(pragma)]
+                    found = [] if found == ["ok"] else found
+                    if deep and not found:
+                        found = damaged_rows(handle.connection)
                 finally:
                     self._drop(handle)
         except StoreBroken as error:
             return [str(error)]
-        return [] if found == ["ok"] else found
+        return found
 
 
 def _is_writable(folder: Path) -> bool:

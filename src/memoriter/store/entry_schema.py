@@ -5,6 +5,7 @@ A new release appends a migration and never changes a released one.
 
 from __future__ import annotations
 
+from memoriter.store.checksums import add_checksums
 from memoriter.store.connection import Migration
 
 APPLICATION_ID = 0x6D6D656D  # "mmem"
@@ -82,4 +83,27 @@ _M006 = Migration(
     ("alter table entries add column workspace text",),  # where it was learned
 )
 
-MIGRATIONS = (_M001, _M002, _M003, _M004, _M005, _M006)
+_ENTRY = "id type category importance confidence trust state session source created_at updated_at valid_from"
+_ENTRY += " expires_at superseded_by repetitions related tags seq digest text workspace"
+_EVENT = "seq change at kind entry_id by note before after said"
+_RECALL = "id at interface session query characters tokens block"
+_RECALLED = "recall_id position kind ref entered reason score parts text"
+
+_M007 = Migration(
+    "m007_checksums",
+    (
+        *add_checksums("meta", ("key",), ("key", "value")),
+        *add_checksums("entries", ("id",), _ENTRY.split()),
+        *add_checksums(
+            "events",
+            ("seq",),
+            _EVENT.split(),
+        ),
+        *add_checksums("tombstones", ("digest",), ("digest", "at", "seq")),
+        *add_checksums("recalls", ("id",), _RECALL.split()),
+        *add_checksums("recalled", ("recall_id", "position"), _RECALLED.split()),
+        *add_checksums("retention", ("entry_id",), ("entry_id", "since")),
+    ),
+)
+
+MIGRATIONS = (_M001, _M002, _M003, _M004, _M005, _M006, _M007)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from memoriter.store.checksums import add_checksums
 from memoriter.store.connection import Migration
 from memoriter.store.database import Database
 
@@ -30,7 +31,19 @@ _M001 = Migration(
     ),
 )
 
-MIGRATIONS = (_M001,)
+_ITEM = "id namespace key value texts created_at updated_at ttl_s expires_at seq"
+_M002 = Migration(
+    "m002_checksums",
+    (
+        # What identifies each change, for the newest of them.
+        "create table item_marks(seq integer primary key, mark text not null)",
+        *add_checksums("meta", ("key",), ("key", "value")),
+        *add_checksums("items", ("id",), _ITEM.split()),
+        *add_checksums("item_changes", ("id",), ("id", "seq", "namespace")),
+    ),
+)
+
+MIGRATIONS = (_M001, _M002)
 
 
 def open_items_file(path: Path, *, timeout_s: float = 30.0) -> Database:

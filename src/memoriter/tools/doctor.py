@@ -87,7 +87,7 @@ def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     yield from _skipped(status)
     yield from _models(memory.settings, status)
     yield from _entries(memory, deep="store" in status.details)
-    yield from _items(memory)
+    yield from _items(memory, deep="store" in status.details)
     yield from (Finding(*found) for found in memory.check_server())
 
 
@@ -117,16 +117,19 @@ def _models(settings: Settings, status: Status) -> Iterator[Finding]:
         )
 
 
-def _items(memory: Memory) -> Iterator[Finding]:
+def _items(memory: Memory, *, deep: bool) -> Iterator[Finding]:
     """Check `items.db`. It is a source of truth and cannot be rebuilt."""
-    from memoriter.integrations.items import count_namespaces
+    from memoriter.integrations.items import count_namespaces, open_items
 
     try:
         namespaces = count_namespaces(memory)
+        damage = memory.extension(open_items).check(deep=True) if deep and namespaces is not None else []
     except (MemoriterError, OSError) as error:
         yield Finding("items", "wrong", message_of(error), sentence("check.restore"))
         return
-    if namespaces is not None:
+    if damage:
+        yield Finding("items", "wrong", "; ".join(damage), sentence("check.restore"))
+    elif namespaces is not None:
         yield Finding("items", "ok", sentence("check.items", n=namespaces))
 
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.background import Task, Workers
 from memoriter.errors import MemoriterError
+from memoriter.index.follow import check_not_lost
 from memoriter.integrations.items.index import ItemIndex, chunks_of
 from memoriter.integrations.items.store import Item, ItemHit, ItemStore, Matching, Put
 from memoriter.store.index import open_index
@@ -62,7 +63,10 @@ def open_items(memory: Memory) -> Items:
 
 def count_namespaces(memory: Memory) -> int | None:
     """Count the namespaces that hold items, or return None if none was ever stored."""
-    if memory.settings.store.url is None and not (memory.settings.agent_folder / "items.db").exists():
+    folder = memory.settings.agent_folder
+    # A database that was lost is reported, as long as its index exists.
+    found = any((folder / name).exists() for name in ("items.db", f"{INDEX_FOLDER}/index.db"))
+    if memory.settings.store.url is None and not found:
         return None
     return len(memory.extension(open_items).namespaces())
 
@@ -82,8 +86,14 @@ class Items:
         from memoriter.embedding import Batched
 
         self.clock = clock
-        self.store = ItemStore(database or open_items_file(folder / "items.db"))
         index = open_index(folder / INDEX_FOLDER, engine=engine)
+        try:
+            if database is None:
+                check_not_lost(folder / "items.db", index, "texts")
+            self.store = ItemStore(database or open_items_file(folder / "items.db"))
+        except BaseException:
+            index.close()
+            raise
         batched = Batched(embedder) if embedder else None
         self.index = ItemIndex(self.store, index, embedder, batched, clock=lambda: self.clock())  # noqa: PLW0108 - a test may replace the clock
         self._erasing = DelayedWork(self._erase)
@@ -142,6 +152,10 @@ class Items:
         ids = [item.id for item in items if item.ttl_s is not None]
         if ids:
             self.store.refresh(ids, at=self.clock())
+
+    def check(self, *, deep: bool = False) -> list[str]:
+        """Return what is wrong with the database, one sentence each; empty when nothing is."""
+        return self.store.check(deep=deep)
 
     # ---- by content ------------------------------------------------------------------------------------------
 

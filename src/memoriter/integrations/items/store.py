@@ -128,6 +128,9 @@ def _plain(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
+#: Changes whose marks are stored. An index that is further behind is built again.
+MARKS = 4_096
+
 _COLUMNS = "id, namespace, key, value, texts, created_at, updated_at, ttl_s, expires_at"
 _ALIVE = "(expires_at is null or expires_at > ?)"
 _NEWEST_FIRST = "order by updated_at desc, seq desc"
@@ -268,11 +271,9 @@ class ItemStore:
             return int(value(connection, _META, (_SEQ,)) or 0)
 
     def mark(self, seq: int) -> str:
-        """Return a text that identifies a change. The number suffices until a later change replaces its row.
-
-        A row of ``item_changes`` moves with its item, so there is no lasting record of a single change.
-        """
-        return str(seq)
+        """Return a text that identifies a change; empty for a change that is unknown or too old."""
+        with self.database.read() as connection:
+            return str(value(connection, "select mark from item_marks where seq = ?", (seq,)) or "")
 
     def changed_since(self, seq: int) -> dict[str, tuple[str, ...]]:
         """Return the namespaces of the items that changed after this change, by id, including deleted ones."""
@@ -297,6 +298,10 @@ class ItemStore:
             connection.executemany("delete from item_erasures where hash = ?", [(name,) for name in gone])
             connection.executemany(_FORGET, [(name.partition(" ")[0], seq) for name in gone])
         return self.database.purge()
+
+    def check(self, *, deep: bool = False) -> list[str]:
+        """Return what is wrong with the file, one sentence each. ``deep`` also compares rows with their checksums."""
+        return self.database.check(deep=deep)
 
     def close(self) -> None:
         """Close every connection."""
@@ -324,6 +329,8 @@ def _next_seq(connection: Connection) -> int:
     """Return the number of a new change. In a write transaction no other process can take it."""
     number = int(value(connection, _META, (_SEQ,)) or 0) + 1
     connection.execute(_SET_META, (_SEQ, str(number)))
+    connection.execute("insert into item_marks(seq, mark) values(?, ?)", (number, secrets.token_hex(8)))
+    connection.execute("delete from item_marks where seq <= ?", (number - MARKS,))
     return number
 
 

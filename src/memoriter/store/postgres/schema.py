@@ -253,6 +253,7 @@ _ITEMS = PostgresMigration(
             indexes=("item_changes_seq on item_changes(seq)",),
         ),
         *table("item_erasures", "hash text not null", key="hash", is_large=False),
+        *table("item_marks", "seq bigint not null, mark text not null", key="seq", is_large=False),
     ),
 )
 
