@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from contextlib import suppress
@@ -192,6 +193,27 @@ def test_a_transcript_that_is_overwritten_is_reported_and_not_changed(home: Path
         [problem] = memory.sync().problems
         assert (problem.path, problem.reason) == (f"sessions/{file.name}", "1 damaged line was left out")
     assert file.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("agents/main/sessions/s1.jsonl", b"\xff\xd8\n"), ("../memory/2026-02-08.md", "发票".encode()[:-1])],
+)
+def test_damage_is_reported_until_the_file_is_fixed(home: Path, name: str, content: bytes) -> None:
+    """The first search after the damage indexes the file. A later sync that verifies must still report it."""
+    file = home / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(content)
+    os.utime(file, (1_800_000_000, 1_800_000_000))
+    with opened(home) as memory:
+        memory.search("heron")
+        assert [problem.path for problem in memory.sync(verify=True).problems] == [_indexed_name(name)]
+        file.write_text("")
+        assert memory.sync(verify=True).problems == ()
+
+
+def _indexed_name(name: str) -> str:
+    return name.removeprefix("agents/main/").removeprefix("../")
 
 
 def test_the_beginning_of_a_record_is_not_damage(home: Path) -> None:

@@ -8,6 +8,7 @@ so that a search never sees a half-built index.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -108,6 +109,10 @@ class _Tally:
     rebuilt: bool = False
     unreadable: dict[str, Problem] = field(default_factory=dict)
     remarks: dict[str, Problem] = field(default_factory=dict)
+    #: What is remarkable about each file that was read; None if nothing is.
+    notes: dict[str, str | None] = field(default_factory=dict)
+    #: Report remarks about unchanged files too.
+    verify: bool = False
 
     @property
     def is_late(self) -> bool:
@@ -261,6 +266,7 @@ class Indexer:
         with self._locked(wait_s):
             if (verify or self._was_interrupted()) and (damage := self.index.check(deep=False)):
                 raise IndexBroken("; ".join(damage))
+            tally.verify = verify
             self._run(tally, force=force)
 
     def _run(self, tally: _Tally, *, force: bool) -> None:
@@ -277,6 +283,7 @@ class Indexer:
             else:
                 self._update(scan.files, known, tally)
             self._finish_rows(tally)
+            self._store_remarks(tally, {found.path for found in scan.files})
         mark = self.index.meta("last_sync") or ""
         self._snapshot = None if tally.waiting else Snapshot.of(scan, taken_at, mark)
 
@@ -375,6 +382,7 @@ class Indexer:
         """Yield the document of a file, or slices of the growth of a transcript."""
         try:
             for document in self._documents(found, row):
+                tally.notes[found.path] = document.note
                 if document.note:
                     tally.remarks[found.path] = Problem(found.path, document.note)
                 unsettled = abs(self._clock() * 1e9 - document.mtime_ns) < UNSETTLED_NS
@@ -417,6 +425,17 @@ class Indexer:
         if not tally.waiting:
             marks["last_sync"] = repr(self._clock())
         self.index.set_meta(**marks)
+
+    def _store_remarks(self, tally: _Tally, paths: set[str]) -> None:
+        """Store remarks about files, because an unchanged file is not read again."""
+        old: dict[str, str] = {}
+        with suppress(ValueError):  # damaged: the remarks that follow are those of this sync
+            old = json.loads(self.index.meta("remarks") or "{}")
+        notes = {path: note for path, note in (old | tally.notes).items() if note and path in paths}
+        if notes != old:
+            self.index.set_meta(remarks=json.dumps(notes, ensure_ascii=False))
+        if tally.verify:
+            tally.remarks |= {path: Problem(path, note) for path, note in notes.items()}
 
     def _refresh(self, tally: _Tally, filled: Filled, *, always: bool = False) -> None:
         """Let the vector engine tidy its files if rows have changed, or ``always``: it also replaces damaged files."""

@@ -170,7 +170,7 @@ class Workspace:
             digest.update(b"\0%d" % status.st_size)
             data = _head(data[: self.max_bytes])
             notes.append(self._only_the_start(status.st_size))
-        text, remark = decode(data)
+        text, remark = decode(data, is_cut=bool(notes))
         notes += [remark] if remark else []
         return Document(
             path=path,

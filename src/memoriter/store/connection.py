@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import quote
 
 import apsw
@@ -41,6 +41,7 @@ Inode = tuple[int, int, int]
 """A file as one process sees it: process, device, inode."""
 
 _SETTINGS = (
+    "pragma synchronous = normal",  # sync at a checkpoint; `Database` syncs the commits that have to last
     "pragma secure_delete = on",  # overwrite deleted text
     "pragma trusted_schema = off",
     "pragma cell_size_check = on",
@@ -84,7 +85,6 @@ class Opener:
     path: Path
     application_id: int
     migrations: tuple[Migration, ...]
-    synchronous: Literal["NORMAL", "FULL"]
     timeout_s: float
     on_connect: Callable[[apsw.Connection], None] | None
 
@@ -163,7 +163,6 @@ class Opener:
         self._check_owner(connection)
         run(connection, "pragma page_size = 8192")  # has an effect only while the file is empty
         run(connection, "pragma journal_mode = wal")
-        run(connection, f"pragma synchronous = {self.synchronous}")
         for setting in _SETTINGS:
             run(connection, setting)
         self._migrate(connection)

@@ -37,6 +37,8 @@ from memoriter.store.transactions import Traces, value
 
 __all__ = ["Database", "Migration"]
 
+flush = getattr(os, "fdatasync", os.fsync)
+
 _inherited: list[apsw.Connection] = []
 """Connections inherited by a fork. They are neither used nor closed: closing could delete the log of the parent."""
 
@@ -62,7 +64,8 @@ class Database:
         self.name = str(path)
         #: The error for a damaged file.
         self._damage = damage
-        self._opener = Opener(path, application_id, tuple(migrations), synchronous, timeout_s, on_connect)
+        self._opener = Opener(path, application_id, tuple(migrations), timeout_s, on_connect)
+        self._durable = synchronous == "FULL"
         self._timeout_s = timeout_s
         self._closed = False
         self._connections: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
@@ -119,7 +122,10 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[apsw.Connection]:
-        """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one."""
+        """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one.
+
+        With ``synchronous="FULL"`` the commit is on disk at the end.
+        """
         if self._owner == threading.get_ident():
             with self._join() as connection:
                 yield connection
@@ -130,9 +136,33 @@ class Database:
             )
         try:
             with self._errors(), self._transaction() as connection:
+                before = connection.total_changes()
                 yield connection
+                changed = connection.total_changes() != before
         finally:
             self._write_lock.release()
+        if changed and self._durable:
+            self._sync_log()
+
+    def _sync_log(self) -> None:
+        """Write the commits in the log to the disk.
+
+        SQLite would do so under its lock, so that every writer waits for the disk in turn. Here the next one writes
+        meanwhile, and the disk flushes the commits of several writers together. Commits that a checkpoint has moved
+        out of the log are on disk already.
+        """
+        try:
+            descriptor = os.open(f"{self.path}-wal", os.O_RDWR)
+        except FileNotFoundError:
+            return  # the folder was deleted, or a checkpoint has emptied and removed the log
+        except OSError as error:
+            raise StoreError(f"Cannot open the log of {self.path}: {error.strerror}.") from error
+        try:
+            flush(descriptor)
+        except OSError as error:
+            raise StoreError(f"The last change of {self.path} may not be on disk: {error.strerror}.") from error
+        finally:
+            os.close(descriptor)
 
     @contextlib.contextmanager
     def _join(self) -> Iterator[apsw.Connection]:

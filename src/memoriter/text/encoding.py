@@ -38,8 +38,11 @@ class Decoded(NamedTuple):
     note: str | None = None
 
 
-def decode(data: bytes) -> Decoded:
-    """Decode the bytes of a file. A character that is cut off at the end does not change the encoding."""
+def decode(data: bytes, *, is_cut: bool = False) -> Decoded:
+    """Decode the bytes of a file. An incomplete character at the end is left out and does not change the encoding.
+
+    ``is_cut``: these bytes are only the start of the file, so an incomplete character is not damage.
+    """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
             note = None if encoding == "utf-8" else f"read as {encoding[:6].upper()}"
@@ -47,7 +50,9 @@ def decode(data: bytes) -> Decoded:
     if b"\0" in data:
         raise SourceError("Not a text file: it contains NUL bytes.")
     try:
-        return Decoded(_whole_characters(data, "utf-8"))
+        text = _whole_characters(data, "utf-8")
+        is_whole = is_cut or len(text.encode()) == len(data)
+        return Decoded(text, None if is_whole else _damaged_characters(1))
     except UnicodeDecodeError:
         return _damaged_utf8(data) or _guess(data)
 
@@ -64,7 +69,11 @@ def _damaged_utf8(data: bytes) -> Decoded | None:
     good = len(text) - len(text.encode("ascii", "ignore")) - bad
     if bad * 10 > good:
         return None
-    return Decoded(text, f"read as UTF-8 with {bad} damaged {'character' if bad == 1 else 'characters'}")
+    return Decoded(text, _damaged_characters(bad))
+
+
+def _damaged_characters(number: int) -> str:
+    return f"read as UTF-8 with {number} damaged {'character' if number == 1 else 'characters'}"
 
 
 def _guess(data: bytes) -> Decoded:
