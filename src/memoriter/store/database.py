@@ -160,7 +160,9 @@ class Database:
         try:
             flush(descriptor)
         except OSError as error:
-            raise StoreError(f"The last change of {self.path} may not be on disk: {error.strerror}.") from error
+            raise StoreError(
+                f"The last change of {self.path} may not be on disk: {error.strerror}."
+            ) from error
         finally:
             os.close(descriptor)
 
