@@ -60,6 +60,7 @@ TABLES = {
         _table("meta", "key value", "key", where="key in ('items', 'items_seq')"),
         _table("item_changes", "id seq namespace", "id"),
         _table("item_erasures", "hash", "hash"),
+        _table("item_marks", "seq mark", "seq"),
         _table(
             "items",
             "id namespace key value texts created_at updated_at ttl_s expires_at seq",
