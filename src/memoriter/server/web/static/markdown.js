@@ -2,7 +2,7 @@
 // images show their description, and links lead to the web or to another note. Spans are in markdown_spans.js.
 
 import { el } from "./dom.js";
-import { spans } from "./markdown_spans.js";
+import { MAX_CHARS, spans } from "./markdown_spans.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
 const HEADING = /^ {0,3}(#{1,6})(?:\s+(.*?))?\s*#*\s*$/;
@@ -11,26 +11,31 @@ const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(?:\s+|$)(.*)$/;
 const TASK = /^\[([ xX])\]\s+(.*)$/;
 const QUOTE = /^ {0,3}>\s?(.*)$/;
 const DIVIDER = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
+const PIECE_CHARS = 4_000;
+const MAX_ITEMS = 150; // in one list, so that a long list is drawn in steps; the next items are another list
+const MAX_COLUMNS = 200; // a wider table is shown as text
 const MAX_DEPTH = 12; // nesting of lists and quotes; deeper lines become paragraphs
 
 /** Render the blocks of a text. `first` is its first line number; `resolve` maps a relative link to an address or null.
  *  With `tick(line)`, tasks are checkboxes. */
-export function rendered(text, { first = 1, resolve = () => null, tick = null } = {}) {
+export function rendered(text, options) {
+  return [...renderedBlocks(text, options)];
+}
+
+/** The same, one block at a time, for a long text that is drawn in several steps. */
+export function* renderedBlocks(text, { first = 1, resolve = () => null, tick = null } = {}) {
   const lines = text
     .split("\n")
     .map((line, index) => ({ text: line.replace(/\r$/, ""), number: first + index }));
-  return blocks(lines, { resolve, tick, depth: 0, top: first === 1 });
+  yield* blocks(lines, { resolve, tick, depth: 0, top: first === 1 });
 }
 
-function blocks(lines, context) {
-  const made = [];
+function* blocks(lines, context) {
   let at = 0;
   if (context.top && lines[0]?.text === "---") {
     const end = lines.findIndex((line, index) => index > 0 && /^(?:---|\.\.\.)\s*$/.test(line.text));
     if (end > 0) {
-      made.push(
-        placed(el("pre", { class: "front-matter" }, texts(lines.slice(1, end))), lines.slice(0, end + 1)),
-      );
+      yield placed(el("pre", { class: "front-matter" }, texts(lines.slice(1, end))), lines.slice(0, end + 1));
       at = end + 1;
     }
   }
@@ -40,10 +45,9 @@ function blocks(lines, context) {
       continue;
     }
     const [node, next] = block(lines, at, { ...context, top: false });
-    made.push(placed(node, lines.slice(at, next)));
+    yield placed(node, lines.slice(at, next));
     at = next;
   }
-  return made;
 }
 
 function block(lines, at, context) {
@@ -59,11 +63,15 @@ function block(lines, at, context) {
   if (context.depth < MAX_DEPTH) {
     if (QUOTE.test(line)) return quote(lines, at, context);
     if (ITEM.test(line)) return list(lines, at, context);
-    if (line.includes("|") && DIVIDER.test(lines[at + 1]?.text ?? "") && lines[at + 1].text.includes("-")) {
+    if (line.includes("|") && isDivider(lines[at + 1]?.text ?? "")) {
       return table(lines, at, context);
     }
   }
   return paragraph(lines, at, context);
+}
+
+function isDivider(line) {
+  return line.includes("-") && DIVIDER.test(line) && line.split("|").length <= MAX_COLUMNS;
 }
 
 function code(lines, at, fence) {
@@ -84,7 +92,7 @@ function quote(lines, at, context) {
     inner.push({ text: QUOTE.exec(lines[end].text)[1], number: lines[end].number });
     end++;
   }
-  return [el("blockquote", {}, blocks(inner, { ...context, depth: context.depth + 1 })), end];
+  return [el("blockquote", {}, [...blocks(inner, { ...context, depth: context.depth + 1 })]), end];
 }
 
 function list(lines, at, context) {
@@ -92,7 +100,7 @@ function list(lines, at, context) {
   const ordered = /\d/.test(sign);
   const items = [];
   let end = at;
-  while (end < lines.length) {
+  while (end < lines.length && items.length < MAX_ITEMS) {
     const next = itemEnd(lines, end, lead.length);
     const item = ITEM.exec(lines[end].text);
     if (
@@ -140,7 +148,7 @@ function listItem(lines, item, context) {
   const rest = lines
     .slice(1)
     .map((line) => ({ text: line.text.slice(Math.min(inset, line.text.length)), number: line.number }));
-  const body = blocks([own, ...rest], { ...context, depth: context.depth + 1 });
+  const body = [...blocks([own, ...rest], { ...context, depth: context.depth + 1 })];
   const loose = lines.some((line) => line.text.trim() === "");
   const inside = loose
     ? body
@@ -208,7 +216,20 @@ function paragraph(lines, at, context) {
     .slice(at, end)
     .map((line) => line.text.replace(/^\s+/, ""))
     .join("\n");
+  if (body.length > MAX_CHARS) return [el("div", {}, pieces(body).map((piece) => el("p", {}, piece))), end];
   return [el("p", {}, spans(body, context)), end];
+}
+
+// A paragraph that is too long to be laid out at once, as several.
+function pieces(text) {
+  const found = [];
+  for (let at = 0; at < text.length; ) {
+    const space = text.slice(at + PIECE_CHARS - 100, at + PIECE_CHARS).search(/\s/);
+    const end = space < 0 ? at + PIECE_CHARS : at + PIECE_CHARS - 100 + space;
+    found.push(text.slice(at, end));
+    at = end;
+  }
+  return found;
 }
 
 function begins(line) {

@@ -2,7 +2,8 @@
 
 import { el } from "./dom.js";
 
-const MAX_CHARS = 20_000; // a longer paragraph is shown as plain text
+export const MAX_CHARS = 20_000; // a longer paragraph is shown as plain text
+const MAX_FAILURES = 300; // marks without an end, after which the remaining text is shown as plain text
 const MAX_DEPTH = 6;
 const ESCAPED = /^\\([!-/:-@[-`{-~])/;
 const CODE = /^(`+)([\s\S]*?[^`])\1(?!`)/;
@@ -21,6 +22,7 @@ export function spans(text, context, depth = 0) {
   const nodes = [];
   let plain = "";
   let at = 0;
+  let failures = 0;
   const flush = () => {
     if (plain) nodes.push(plain);
     plain = "";
@@ -33,7 +35,13 @@ export function spans(text, context, depth = 0) {
     if (at >= text.length) break;
     const [node, length] = span(text.slice(at, at + 6000), text[at - 1] ?? " ", context, depth);
     if (length === 0) {
-      plain += text[at++];
+      const run = /^`+/.exec(text.slice(at, at + 6000))?.[0].length ?? 1; // a part of a run of backticks has no end either
+      plain += text.slice(at, at + run);
+      at += run;
+      if (text[at - 1] !== "h" && ++failures > MAX_FAILURES) {
+        plain += text.slice(at).replaceAll("\n", " ");
+        break;
+      }
     } else if (typeof node === "string") {
       plain += node;
       at += length;

@@ -4,13 +4,14 @@ import { ask, isAborted, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill, typed } from "../dom.js";
 import { bytes, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
-import { rendered } from "../markdown.js";
+import { renderedBlocks } from "../markdown.js";
 import { failure, loading, nothing } from "../notices.js";
 import { invisibleWarning, pathName, segments, trust, when } from "../parts.js";
 import { address, amend } from "../router.js";
+import { appendInSteps } from "../steps.js";
 import { hasDraft, moveNote, newNote, noteEditor, removeNote, tickTask } from "./notes_edit.js";
 import { asTree, lastChanged, resolved, reveal } from "./notes_tree.js";
-import { chunkList, outline, sourceLines, transcript } from "./notes_text.js";
+import { chunkList, outline, sourceLines, turns } from "./notes_text.js";
 
 const LINES_PER_REQUEST = 1500; // lines per request
 const LINES_BEFORE = 200; // lines above the requested ones
@@ -21,10 +22,12 @@ export function notesView(main) {
   const isNew = news();
   const isNewTree = news();
   let files = null;
+  let known = new Set(); // the paths of all files
   let path = "";
   let lit = null; // the lines in the address
   let form = "read";
   let text = null;
+  let drawings = 0; // a newer drawing ends the one before
   let editor = null; // the editor of the open note
   let reading = 0; // requests for the text that are not answered yet
   let redraw = false; // the list of notes changed while the text was loading
@@ -64,7 +67,7 @@ export function notesView(main) {
     try {
       const note = await ask("notes.text", { path });
       if (note.path !== path) return;
-      editor = noteEditor(note, { resolve: (target) => resolved(path, target, files?.files ?? []), done: () => written() });
+      editor = noteEditor(note, { resolve: (target) => resolved(path, target, known), done: () => written() });
       draw({ scroll: false });
       editor.focus();
     } catch (error) {
@@ -89,6 +92,7 @@ export function notesView(main) {
     if (!files) fill(tree, loading());
     try {
       files = await ask("notes.tree");
+      known = new Set(files.files.map((file) => file.path));
       if (!isNewTree(files)) return;
       drawTree();
       if (!path) load();
@@ -159,7 +163,11 @@ export function notesView(main) {
       const next = await readOn("notes.get", { path, from: before.nextFrom, lines: LINES_PER_REQUEST });
       if (text !== before) return; // the note has changed and is shown from the start
       text = { ...next, text: `${before.text}\n${next.text}`, from: before.from };
-      draw({ scroll: false });
+      if (!text.nextFrom) page.querySelector(".more")?.remove();
+      const body = page.querySelector(".note-body");
+      const last = body.querySelector(".prose")?.lastElementChild; // it may continue
+      last?.remove();
+      await write(body, last ? Number(last.dataset.from) : next.from);
     } catch (error) {
       if (!isAborted(error)) page.append(failure(error, more));
     }
@@ -173,6 +181,8 @@ export function notesView(main) {
       ["chunks", t("notes.chunks")],
     ];
     const body = el("div", { class: "note-body" });
+    const height = scroll ? 0 : (page.querySelector(".note-body")?.offsetHeight ?? 0);
+    drawings++;
     refill(
       page,
       el(
@@ -216,22 +226,33 @@ export function notesView(main) {
     );
     if (editor) return fill(body, editor.node);
     if (form === "chunks") await drawChunks(body);
-    else if (form === "source") fill(body, sourceLines(text.text, text.from));
-    else if (path.endsWith(".jsonl")) fill(body, transcript(text.text, text.from));
-    else {
-      const prose = el(
-        "div",
-        { class: "prose" },
-        rendered(text.text, {
-          first: text.from,
-          resolve: (target) => resolved(path, target, files?.files ?? []),
-          tick: (line) => tickTask(path, line, () => written()),
-        }),
-      );
-      fill(body, el("div", { class: "note-columns" }, prose, outline(prose)));
-    }
+    else if (!(await write(body, text.from, height))) return null;
     return light(body, scroll);
   }
+
+  // Write the lines from a number on, in steps. Returns whether it came to the end.
+  async function write(body, from, height = 0) {
+    const mine = ++drawings;
+    const lines = from === text.from ? text.text : text.text.split("\n").slice(from - text.from).join("\n");
+    const isProse = form === "read" && !path.endsWith(".jsonl");
+    if (!body.firstElementChild) fill(body, isProse ? columns() : el("ol", { class: form === "read" ? "turns" : "source-lines" }));
+    const place = body.querySelector(".prose, ol");
+    place.style.minHeight = `${height}px`; // what was drawn before keeps its place
+    const nodes = isProse ? renderedBlocks(lines, markdown(from)) : (form === "read" ? turns : sourceLines)(lines, from);
+    const isComplete = await appendInSteps(place, nodes, () => mine === drawings);
+    if (!isComplete) return false;
+    place.style.minHeight = "";
+    if (isProse) fill(place.nextElementSibling, outline(place));
+    return true;
+  }
+
+  const columns = () => el("div", { class: "note-columns" }, el("div", { class: "prose" }), el("div", { class: "beside-prose" }));
+
+  const markdown = (first) => ({
+    first,
+    resolve: (target) => resolved(path, target, known),
+    tick: (line) => tickTask(path, line, () => written()),
+  });
 
   async function drawChunks(body) {
     fill(body, loading());

@@ -4,27 +4,28 @@ import { el } from "../dom.js";
 import { t, tn } from "../i18n.js";
 import { label, trust } from "../parts.js";
 
-/** Numbered lines. */
-export function sourceLines(text, first) {
-  return el(
-    "ol",
-    { class: "source-lines", start: first },
-    text
-      .split("\n")
-      .map((line, index) =>
-        el("li", { "data-from": first + index, "data-to": first + index, value: first + index }, line || " "),
-      ),
-  );
+/** Numbered lines, one at a time. */
+export function* sourceLines(text, first) {
+  for (const line of text.split("\n")) {
+    yield el("li", { "data-from": first, "data-to": first, value: first }, line || " ");
+    first++;
+  }
 }
 
 /** The turns of a transcript. A line in an unknown format is shown unchanged. */
 export function transcript(text, first) {
-  const turns = text.split("\n").map((line, index) => turn(line, first + index));
-  return el("ol", { class: "turns" }, turns.filter(Boolean));
+  return el("ol", { class: "turns" }, [...turns(text, first)]);
+}
+
+/** The same turns, one at a time. */
+export function* turns(text, first) {
+  for (const line of text.split("\n")) {
+    if (line.trim()) yield turn(line, first);
+    first++;
+  }
 }
 
 function turn(line, number) {
-  if (!line.trim()) return null;
   const { role, at, said } = TURN.exec(line)?.groups ?? { said: line };
   return el(
     "li",

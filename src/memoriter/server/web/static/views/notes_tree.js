@@ -171,7 +171,7 @@ export function lastChanged(files) {
 }
 
 /** The address of the note that a relative link names; null if it does not exist. */
-export function resolved(from, target, files) {
+export function resolved(from, target, known) {
   let name;
   try {
     name = decodeURIComponent(target.split("#")[0].split("?")[0]);
@@ -185,5 +185,5 @@ export function resolved(from, target, files) {
     else if (part && part !== ".") parts.push(part);
   }
   const path = parts.join("/");
-  return files.some((file) => file.path === path) ? address("notes", path) : null;
+  return known.has(path) ? address("notes", path) : null;
 }
