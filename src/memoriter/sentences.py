@@ -121,6 +121,13 @@ SENTENCES: Mapping[str, str] = {
     "check.free_disk": "Free some disk space.",
     "check.backend": "Fix the problem, or set `memory.backend: builtin`.",
     "check.retried": "It is retried automatically.",
+    "check.fix_files": "Fix or move these files, then run `memoriter index`.",
+    "check.no_key": "embedding.provider is `{provider}`, but it has no API key.",
+    "check.set_key": "Run `memoriter config set {key} -`, or choose another `embedding.provider`.",
+    "check.no_model": "extraction.auto_extract is on, but no language model is configured.",
+    "check.set_model": "Set `llm.provider` and `llm.model`, or set `extraction.auto_extract: false`.",
+    "check.read_only": "{path} is read-only. Search works, but nothing new is indexed or remembered.",
+    "check.make_writable": "Make {path} writable, or choose another folder with --home.",
     # Why the history of an entry changed.
     "history.merged": "merged by the owner",
     "history.replaced": "replaced by the owner",

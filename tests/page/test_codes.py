@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -14,15 +15,33 @@ from memoriter.errors import MemoriterError
 from memoriter.sentences import SENTENCES, codes, join, pack, sentence, unpack
 
 WORDS_FILE = Path(memoriter.__file__).parent / "server/web/static/words.js"
-#: Codes of tools and of the gateway that are not the code of an error class.
+PACKAGE = Path(memoriter.__file__).parent
+
+
+def literals(call: str, position: int, *rooms: str) -> set[str]:
+    """Return the strings that calls of a function have at a position, in some rooms of the package."""
+    files = [file for room in rooms for file in (PACKAGE / room).rglob("*.py")]
+    calls = (
+        node
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Call) and len(node.args) > position and ast.unparse(node.func) == call
+    )
+    values = (node.args[position] for node in calls)
+    return {one.value for one in values if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+#: Codes that the gateway and the tools send and that are not the code of an error class.
 OTHER_CODES = {
-    "unknown_tool",
-    "session_refused",
-    "internal_error",
+    *literals("Refused", 1, "server/http"),
+    *literals("error_body", 0, "server/http"),
+    *literals("_error", 2, "tools"),
     "io_error",
-    "unknown_agent",
-    "busy",
-    "timeout",
+}
+#: Names of the checks of `doctor`.
+CHECKS = {
+    *literals("Finding", 0, "tools"),
+    *literals("ServerFinding", 0, "store/postgres"),
 }
 
 
@@ -60,9 +79,42 @@ def test_the_texts_of_a_code_have_the_same_arguments_as_the_sentence(code: str) 
 
 def test_every_code_on_the_page_exists() -> None:
     known = {*SENTENCES, *OTHER_CODES, *(error.code for error in error_classes())}
-    gateway = {"rate_limited", "too_large", "too_many_streams"}
     shown = {key.removeprefix("code.").removesuffix(".one") for key in words() if key.startswith("code.")}
-    assert shown - known - gateway == set()
+    assert shown - known == set()
+
+
+@pytest.mark.parametrize("name", sorted(CHECKS))
+def test_every_check_has_an_english_and_a_chinese_name(name: str) -> None:
+    english, chinese = words()[f"check.{name}"]
+    assert english
+    assert re.search(r"[\u4e00-\u9fff]", chinese)
+
+
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+
+
+def test_every_text_is_written_in_both_languages() -> None:
+    table = {key: texts for key, texts in words().items() if key != "frame.other.language"}
+    assert [key for key, (english, _) in table.items() if CHINESE.search(english)] == []
+    # Names and commands are the same in both.
+    assert [
+        key for key, (english, chinese) in table.items() if not CHINESE.search(chinese) and chinese != english
+    ] == []
+    same = {key for key, (english, chinese) in table.items() if chinese == english}
+    assert same == {
+        "part.qmd",
+        "code.check.python",
+        "code.check.install",
+        "code.check.workspace",
+        "code.check.chmod",
+    }
+
+
+def test_both_texts_have_the_same_placeholders_and_chinese_punctuation() -> None:
+    for key, (english, chinese) in words().items():
+        # A singular and a message may be written without the placeholder.
+        assert placeholders(english) ^ placeholders(chinese) <= {"n", "message"}, key
+        assert not re.search(r"[\u4e00-\u9fff][,;:!?](?:[\u4e00-\u9fff]|$)", chinese), key
 
 
 def test_every_error_class_has_a_code_of_its_own() -> None:

@@ -96,7 +96,7 @@ def _skipped(status: Status) -> Iterator[Finding]:
     skipped = status.details.get("skipped")
     if isinstance(skipped, Mapping):
         lines = "\n".join(f"{path}: {reason}" for path, reason in skipped.items())
-        yield Finding("skipped files", "note", lines, "Fix or move these files, then run `memoriter index`.")
+        yield Finding("skipped files", "note", lines, sentence("check.fix_files"))
 
 
 def _models(settings: Settings, status: Status) -> Iterator[Finding]:
@@ -104,12 +104,10 @@ def _models(settings: Settings, status: Status) -> Iterator[Finding]:
     provider = settings.embedding.provider
     key = f"{provider}_api_key"
     if hasattr(settings.embedding, key) and getattr(settings.embedding, key) is None:
-        fix = f"Run `memoriter config set embedding.{key} -`, or choose another `embedding.provider`."
-        yield Finding("provider", "note", f"embedding.provider is `{provider}`, but it has no API key.", fix)
+        fix = sentence("check.set_key", key=f"embedding.{key}")
+        yield Finding("provider", "note", sentence("check.no_key", provider=provider), fix)
     if settings.extraction.auto_extract and settings.llm.provider == "none":
-        fix = "Set `llm.provider` and `llm.model`, or set `extraction.auto_extract: false`."
-        text = "extraction.auto_extract is on, but no language model is configured."
-        yield Finding("extraction", "note", text, fix)
+        yield Finding("extraction", "note", sentence("check.no_model"), sentence("check.set_model"))
     if status.backend == "builtin" and status.vector_engine != settings.index.vector_engine:
         text = f"`{status.vector_engine}` answers instead of `{settings.index.vector_engine}`."
         yield Finding(
@@ -196,8 +194,8 @@ def _home(settings: Settings) -> Iterator[Finding]:
         fix = sentence("check.chmod", path=home)
         yield Finding("home", "note", sentence("check.readable", path=home), fix)
     if not os.access(home, os.W_OK):
-        text = f"{home} is read-only. Search works, but nothing new is indexed or remembered."
-        yield Finding("home", "note", text, f"Make {home} writable, or choose another folder with --home.")
+        fix = sentence("check.make_writable", path=home)
+        yield Finding("home", "note", sentence("check.read_only", path=home), fix)
     free = shutil.disk_usage(home).free
     if free < LOW_DISK_BYTES:
         text = sentence("check.disk", megabytes=free >> 20, path=home)
