@@ -174,7 +174,13 @@ def transcripts_of(settings: Settings) -> Transcripts:
     """Return the transcripts in the agent's own folder and in the folders that the settings name."""
     chunking = settings.chunking
     roots = (settings.agent_folder / "sessions", *settings.sessions.paths)
-    return Transcripts(roots, tokens=chunking.tokens, target=chunking.target, rules=trust_rules(settings))
+    return Transcripts(
+        roots,
+        tokens=chunking.tokens,
+        target=chunking.target,
+        rules=trust_rules(settings),
+        compares_inodes=settings.store.url is None,
+    )
 
 
 def trust_rules(settings: Settings) -> TrustRules:

@@ -246,3 +246,16 @@ def test_a_passage_ends_when_it_is_long_enough(folder: Path) -> None:
     source, indexed = Transcripts([folder], tokens=512, target=16), IndexedPassages()
     indexed.apply(list(source.read(found(source))))
     assert [(one.start_line, one.end_line) for one in indexed.passages] == [(1, 2), (3, 4), (5, 6)]
+
+
+def test_a_copy_on_another_machine_is_read_from_the_same_position(folder: Path) -> None:
+    path, copy = folder / "a.jsonl", folder / "b.tmp"
+    path.write_text("".join(line(f"old {n}") for n in range(100)))
+    source, indexed = Transcripts([folder], tokens=64, compares_inodes=False), IndexedPassages()
+    indexed.apply(list(source.read(found(source))))
+    copy.write_text(path.read_text() + line("new"))
+    copy.replace(path)
+    before = source.bytes_read
+    indexed.apply(list(source.read(found(source), indexed.state)))
+    assert source.bytes_read - before < path.stat().st_size
+    assert indexed.passages == read_whole(folder)

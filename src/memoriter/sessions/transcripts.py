@@ -42,11 +42,14 @@ class Transcripts:
         tokens: int = 512,
         target: int | None = None,
         rules: TrustRules | None = None,
+        compares_inodes: bool = True,
     ) -> None:
         self.roots = tuple(Path(root) for root in roots)
         self.tokens = tokens
         self.target = tokens if target is None else target
         self._rules = rules or TrustRules()
+        #: Whether a file with another inode is another file. Copies on several machines have different ones.
+        self._compares_inodes = compares_inodes
         #: Bytes read by this object, for tests.
         self.bytes_read = 0
 
@@ -112,7 +115,8 @@ class Transcripts:
 
     def _is_same_file(self, file: BinaryIO, status: os.stat_result, position: ReadPosition) -> bool:
         """Return whether the file still starts with the part that was read."""
-        if position.offset == 0 or status.st_size < position.offset or status.st_ino != position.inode:
+        is_other = self._compares_inodes and status.st_ino != position.inode
+        if position.offset == 0 or status.st_size < position.offset or is_other:
             return False
         return (self._head(file, position.offset), self._tail(file, position.offset)) == (
             position.head,
