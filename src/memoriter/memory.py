@@ -751,6 +751,7 @@ class Memory:
 
     def check_server(self) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
         """Check the Postgres server, if there is one: for each check its name, state, text and fix."""
+        self._check_open()
         return check_server(self.settings)
 
     def extension(self, open_part: Callable[[Memory], ExtensionT]) -> ExtensionT:

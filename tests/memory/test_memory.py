@@ -337,6 +337,7 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "allows_name": ((None,), {}),
     "prompt_section": (({},), {}),
     "extension": ((print,), {}),
+    "exchange": (("folder",), {}),
 }
 PUBLIC = [name for name in vars(Memory) if not name.startswith("_") and name not in ("open", "close")]
 

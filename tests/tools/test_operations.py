@@ -55,8 +55,12 @@ def test_operations_that_write_need_write_or_admin_access() -> None:
         "memory_save", "memory_store", "memory_forget", "memory", "memory.sync", "capture", "flush", "summarise",
     }  # fmt: skip
     owners = {name for name, tool in OPERATIONS.items() if tool.access == "admin"}
-    entries = ("add", "edit", "merge", "supersede", "undo", "forget", "approve", "reject", "export", "import")
-    assert owners == {"notes.text", "notes.put", *(f"entries.{what}" for what in entries)}
+    entries = (
+        *("add", "edit", "merge", "supersede", "undo", "forget"),
+        *("approve", "reject", "export", "import", "undo_import"),
+    )
+    notes = ("text", "put", "waiting", "approve")
+    assert owners == {*(f"notes.{what}" for what in notes), *(f"entries.{what}" for what in entries)}
     assert all(tool.name == name for name, tool in OPERATIONS.items())
 
 
