@@ -65,5 +65,20 @@ def open_(tmp_path: Path, clock: Clock, request: pytest.FixtureRequest) -> Itera
 
 
 @pytest.fixture
+def open_in_files(tmp_path: Path, clock: Clock) -> Iterator[OpenEntries]:
+    """Return a function that opens the entries of one folder, for tests of the files themselves."""
+    opened: list[Entries] = []
+
+    def open_one(embedder: object = None, *, engine: str = "scan") -> Entries:
+        chosen: Any = HashEmbedder() if embedder is None else embedder
+        opened.append(open_entries(tmp_path / "agent", chosen, engine=engine, clock=clock))
+        return opened[-1]
+
+    yield open_one
+    for entries in opened:
+        entries.close()
+
+
+@pytest.fixture
 def entries(open_: OpenEntries) -> Entries:
     return open_()

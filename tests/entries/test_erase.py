@@ -31,7 +31,7 @@ def remember(entries: Entries, text: str, **more: Any) -> Entry:
 
 @pytest.mark.parametrize("engine", ["scan", "sqlite-vec", "lancedb"])
 def test_a_forgotten_text_is_in_no_file(
-    open_: Any, tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+    open_in_files: Any, tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if engine == "lancedb":
         pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
@@ -39,7 +39,7 @@ def test_a_forgotten_text_is_in_no_file(
     if engine == "scan":
         monkeypatch.setattr("memoriter.store.vectors.scan.LIMITS", small_limits())
     home = tmp_path / "agent"
-    entries = open_(engine=engine)
+    entries = open_in_files(engine=engine)
     for number in range(6):
         remember(entries, f"Filler statement number {number} about herons")
     remember(entries, OLD, tags=("x",))
@@ -67,7 +67,7 @@ def test_a_forgotten_text_is_in_no_file(
     entries.update_index()
     assert SENTINEL not in str(entries.search(SENTINEL, threshold=0).hits)
     entries.close()
-    again = open_(engine=engine)
+    again = open_in_files(engine=engine)
     again._index.set_meta(entries="")  # the derived index is rebuilt
     again.update_index()
     assert found() == []

@@ -187,7 +187,8 @@ def test_hostile_queries_find_nothing_and_break_nothing(many: Entries, query: st
     assert page.total == len(page.entries)
 
 
-def test_ten_thousand_entries_are_read_in_pages(entries: Entries) -> None:
+def test_ten_thousand_entries_are_read_in_pages(open_in_files: Any) -> None:
+    entries = open_in_files()
     records = [replace(entry(n), id=str(uuid.UUID(int=n)), created_at=NOW + n) for n in range(10_000)]
     put(entries, records)
     first = entries.page(limit=100)
@@ -208,7 +209,7 @@ def test_the_detail_of_an_entry(entries: Entries) -> None:
     assert entries.detail(old.id).entry.superseded_by == new.id
 
 
-def test_a_store_of_the_first_schema_is_migrated(open_: Any, tmp_path: Any) -> None:
+def test_a_store_of_the_first_schema_is_migrated(open_in_files: Any, tmp_path: Any) -> None:
     from memoriter.store.database import Database
     from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
 
@@ -222,7 +223,7 @@ def test_a_store_of_the_first_schema_is_migrated(open_: Any, tmp_path: Any) -> N
     )
     old.reader()
     old.close()
-    entries = open_()
+    entries = open_in_files()
     done = entries.add_draft(Draft("I drink green tea", "fact"))
     assert [one.id for one in entries.page().entries] == [done.entry.id]
     assert entries.check(deep=True) == []

@@ -155,7 +155,12 @@ def _batches(table: Table, connection: Connection) -> Iterator[list[tuple[object
 
 def _plain(table: Table, row: Sequence[object]) -> tuple[object, ...]:
     pairs = zip(table.columns, row, strict=True)
-    return tuple(bool(cell) if name in table.booleans else cell for name, cell in pairs)
+    return tuple(bool(cell) if name in table.booleans else _storable(cell) for name, cell in pairs)
+
+
+def _storable(cell: object) -> object:
+    """Return a value as both stores hold it: Postgres has no null character in texts."""
+    return cell.replace("\0", "\ufffd") if isinstance(cell, str) else cell
 
 
 def _measure(table: Table, database: Transactions) -> tuple[int, str]:

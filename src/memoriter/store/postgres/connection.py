@@ -10,6 +10,8 @@ from typing import Any
 
 import psycopg
 from psycopg import errors
+from psycopg.abc import Buffer
+from psycopg.types.string import StrDumper
 
 from memoriter.errors import StoreBroken, StoreError, StoreLocked, StoreUnavailable, first_line
 
@@ -59,6 +61,17 @@ class Rows(list[tuple[Any, ...]]):
     def fetchall(self) -> list[tuple[Any, ...]]:
         """Return all rows."""
         return self
+
+
+class TextDumper(StrDumper):
+    """Sends text as text. By default, psycopg lets the server guess, which fails where it has nothing to guess from.
+
+    A null character, which Postgres cannot store, becomes U+FFFD. A message of a person or a tool must not fail.
+    """
+
+    def dump(self, obj: str) -> Buffer | None:
+        """Return the text as the server receives it."""
+        return super().dump(obj.replace("\0", "\ufffd") if "\0" in obj else obj)
 
 
 class PostgresConnection:
@@ -121,8 +134,6 @@ def _translate(error: psycopg.Error, name: str) -> StoreError:
     ):
         if isinstance(error, kinds):
             return kind(message.format(name, cause))
-    if isinstance(error, psycopg.DataError) and "NUL" in cause:
-        return StoreError(f"{name} cannot store a text with a null character.")
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return StoreUnavailable(f"{name} does not answer: {connection_problem(error)}.")
     return StoreError(f"{name}: {cause}")

@@ -11,10 +11,9 @@ from typing import Any
 
 import psycopg
 from psycopg import conninfo, errors, sql
-from psycopg.types.string import StrDumper
 
 from memoriter.errors import ConfigError, SchemaTooNew, StoreError, StoreUnavailable
-from memoriter.store.postgres.connection import connection_problem, translate_errors
+from memoriter.store.postgres.connection import TextDumper, connection_problem, translate_errors
 from memoriter.store.postgres.pool import Pool
 from memoriter.store.postgres.schema import MIGRATIONS
 
@@ -71,8 +70,7 @@ class PostgresServer:
             connection = psycopg.connect(**self._parameters, autocommit=True)
         except psycopg.Error as error:
             raise StoreUnavailable(f"{self.name} cannot be reached: {connection_problem(error)}.") from error
-        # Text is text. By default, psycopg lets the server guess, which fails where it has nothing to guess from.
-        connection.adapters.register_dumper(str, StrDumper)
+        connection.adapters.register_dumper(str, TextDumper)
         return connection
 
     @contextlib.contextmanager
