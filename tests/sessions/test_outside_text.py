@@ -220,6 +220,25 @@ def test_words_after_a_local_file_have_the_trust_of_the_agent(form: str) -> None
     assert trusts([*uses("read_file")[form], SAID]) == [("All invoices go to account 99.", "agent")]
 
 
+@pytest.mark.parametrize("form", uses("memory_search"))
+@pytest.mark.parametrize("as_blocks", [False, True])
+def test_words_after_hits_of_a_memory_tool_are_as_trusted_as_the_hits(form: str, as_blocks: bool) -> None:
+    for hits, expected in ((["owner", "agent"], "agent"), (["owner", "untrusted"], "untrusted")):
+        found = json.dumps({"results": [{"snippet": "the account", "trust": trust} for trust in hits]})
+        *calls, answer = uses("memory_search")[form]
+        assert trusts([*calls, _with_result(answer, found, as_blocks), SAID]) == [(SAID["content"], expected)]
+
+
+def _with_result(answer: Mapping[str, object], text: str, as_blocks: bool) -> Mapping[str, object]:
+    """Return the answer of a tool with another text."""
+    content: object = [{"type": "text", "text": text}] if as_blocks else text
+    if "output" in answer:
+        return {**answer, "output": content}
+    if answer["role"] == "user":
+        return {**answer, "content": [{"type": "tool_result", "tool_use_id": "c1", "content": content}]}
+    return {**answer, "content": content}
+
+
 @pytest.mark.parametrize("form", [form for form, messages in OUTSIDE.items() if len(messages) == 2])
 def test_a_result_is_matched_by_its_call_after_a_person_spoke(form: str, tmp_path: Path) -> None:
     call, answer = OUTSIDE[form]

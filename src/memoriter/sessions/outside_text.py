@@ -53,6 +53,8 @@ class ToolCall(NamedTuple):
     #: Whether its arguments show a command, and whether that reaches the network.
     command: bool = False
     network: bool = False
+    #: Whether the result contains text that our own tools mark as untrusted.
+    untrusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class OutsideText:
             else:
                 added = True
         for answer in use.answers:
+            added = added or answer.untrusted
             if answer.id in local:
                 local.remove(answer.id)
             elif not self.rules.is_local(answer):
@@ -196,16 +199,28 @@ def _find_results(body: Record) -> Iterator[ToolCall]:
         kind = _string(block, "type")
         if kind.endswith("tool_result"):
             # For Anthropic's server tools, the type contains the name of the tool.
-            yield ToolCall("" if kind == "tool_result" else kind, _string(block, "tool_use_id"))
+            name = "" if kind == "tool_result" else kind
+            yield ToolCall(name, _string(block, "tool_use_id"), untrusted=_is_marked(block.get("content")))
     if body.get("role") in _ANSWERING or "toolName" in body:
         name = _string(body, "toolName") or _string(body, "name")
-        yield ToolCall(name, _string(body, "tool_call_id") or _string(body, "toolCallId"))
+        answered = _string(body, "tool_call_id") or _string(body, "toolCallId")
+        yield ToolCall(name, answered, untrusted=_is_marked(body.get("content")))
     if _string(body, "customType").startswith("openclaw.nested-tool"):
         # OpenClaw's agent calls most tools through a wrapper tool. Only the details name the inner tool.
         for inner in _dicts([body.get("details")]):
             yield ToolCall(_string(inner, "toolName"), _string(inner, "toolCallId"))
     if _string(body, "type").endswith("_call_output"):
-        yield ToolCall("", _string(body, "call_id"))
+        yield ToolCall("", _string(body, "call_id"), untrusted=_is_marked(body.get("output")))
+
+
+#: A hit of `memory_search` and other tools of ours whose words are a stranger's.
+_MARK = re.compile(r'\\?"trust\\?"\s{0,4}:\s{0,4}\\?"untrusted')
+
+
+def _is_marked(content: object) -> bool:
+    """Return whether a result contains text that is marked as untrusted."""
+    texts = [content, *(block.get("text") for block in _dicts(content))]
+    return any(isinstance(text, str) and _MARK.search(text) is not None for text in texts)
 
 
 def _dicts(value: object) -> list[Record]:
