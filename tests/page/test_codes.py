@@ -90,6 +90,16 @@ def test_every_check_has_an_english_and_a_chinese_name(name: str) -> None:
     assert re.search(r"[\u4e00-\u9fff]", chinese)
 
 
+def test_every_part_of_a_score_has_a_name() -> None:
+    parts = literals("Part", 0, "search", "recall", "entries", "engines") | {
+        "vector",
+        "keyword",
+        "context",
+        "date",
+    }
+    assert {f"part.{name}" for name in parts} - words().keys() == set()
+
+
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 

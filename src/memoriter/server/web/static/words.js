@@ -208,6 +208,10 @@ export const WORDS = {
   "part.date.why": ["the date in the query", "查询中的日期"],
   "part.importance": ["importance", "重要性"],
   "part.decay": ["age", "时效"],
+  "part.rerank": ["reranker", "重新排序"],
+  "part.rerank.why": ["how well it answers the query, according to the reranker", "重排模型判断的相关程度"],
+  "part.always": ["always useful", "总是有用"],
+  "part.here": ["from this project", "来自这个项目"],
   "part.qmd": ["qmd", "qmd"],
 
   "first.title": ["No memories yet", "还没有任何记忆"],

@@ -98,5 +98,5 @@ function because({ name, detail = "" }) {
   if (terms) return t("part.keyword.why", { terms });
   const stars = /^([\d.]+) of 5$/.exec(detail)?.[1];
   if (stars) return t("entry.importance.of", { n: stars });
-  return ["vector", "context", "date"].includes(name) ? t(`part.${name}.why`) : detail;
+  return ["vector", "context", "date", "rerank"].includes(name) ? t(`part.${name}.why`) : detail;
 }
