@@ -38,8 +38,10 @@ MODULES = {
 }
 #: Mutants that behave like the original, by module and change, with the reason.
 EQUIVALENT = ROOT / "soak/equivalent.json"
-#: Tests that take more CPU time than this are left out, and a mutant that takes longer is killed and counts as noticed.
-MAX_TEST_S, MAX_MUTANT_S = 4.0, 120
+#: Tests that take more CPU time than this are left out.
+MAX_TEST_S = 4.0
+#: A mutant that takes longer than this, and than five runs of the tests without it, is killed and counts as noticed.
+MIN_LIMIT_S = 10.0
 #: Share of the mutants of a module that must be killed.
 SHARE = 0.9
 
@@ -117,7 +119,7 @@ class MutationRun:
     def _is_noticed(self, session: Any, mutant: Mutant) -> bool:
         child = os.fork()
         if child == 0:
-            signal.setitimer(signal.ITIMER_PROF, MAX_MUTANT_S)
+            signal.setitimer(signal.ITIMER_PROF, MIN_LIMIT_S + 5 * sum(self._seconds.values()))
             code = 1
             try:
                 devnull = os.open(os.devnull, os.O_WRONLY)

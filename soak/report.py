@@ -59,8 +59,8 @@ def table(figures: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _row(part: Mapping[str, Any]) -> str:
-    counts = {name: number for name, number in part["counts"].items() if name != "seconds"}
-    main = ", ".join(f"{number:,} {name}" for name, number in counts.items()) or "not run"
+    names = sorted(part["counts"].keys() - {"seconds"}, key=lambda name: (name not in part["targets"], name))
+    main = ", ".join(f"{part['counts'][name]:,} {name}" for name in names) or "not run"
     reached = all(part["counts"].get(name, 0) >= target for name, target in part["targets"].items())
     wanted = ", ".join(_target(name, target) for name, target in part["targets"].items())
     verdict = f"{wanted}: {'reached' if reached else 'not reached'}" if wanted else "none"
