@@ -54,7 +54,7 @@ def ask_everything(
             operation = found.ok()
             chosen = modes if both_modes else (modes[number % 2],)
             for mode in modes[:1] if operation.method == "get" else chosen:
-                if time.monotonic() > until:
+                if answers and time.monotonic() > until:
                     return answers
                 ask = _asker(session, address, headers, answers, operation, mode, examples, fixed)
                 try:
