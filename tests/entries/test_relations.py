@@ -51,6 +51,9 @@ PAIRS = [
     ("我喝咖啡很多", "我不喝咖啡", "different"),
     ("I drink coffee in the morning", "I don't drink coffee", "contradiction"),
     ("Anna and her manages Bob", "Bob and her manages Anna", "different"),
+    ("I drink coffee", "My sister doesn't drink coffee", "different"),
+    ("The staging server runs in Frankfurt", "Our staging server is running in Frankfurt", "same"),
+    ("Our staging server is running in Frankfurt", "The staging server runs in Frankfurt", "same"),
 ]  # fmt: skip
 
 
@@ -86,6 +89,10 @@ def test_the_reason_says_what_was_compared() -> None:
     assert relation("I lived in Paris", "I live in Paris", None) == Relation(
         "different", "the same words about another person, place or time"
     )
+
+
+def test_statements_about_two_people_are_different() -> None:
+    assert relation("I sing alto", "My sister sings alto", None) == Relation("different", "about another person")
 
 
 def test_only_a_contradiction_contradicts() -> None:
