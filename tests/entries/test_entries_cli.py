@@ -34,6 +34,13 @@ def run(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run
     return run_
 
 
+def imported(run: Run, file: Path) -> tuple[int, int, int]:
+    """Import a file and return the numbers of added, known and refused entries."""
+    report = json.loads(run("import", str(file), "--json"))
+    assert len(report["entries"]) == report["added"]
+    return report["added"], report["already"], report["refused"]
+
+
 def test_entries_are_added_listed_undone_and_exported(run: Run, tmp_path: Path) -> None:
     added = json.loads(
         run(
@@ -65,8 +72,8 @@ def test_entries_are_added_listed_undone_and_exported(run: Run, tmp_path: Path) 
     assert file.stat().st_mode & 0o777 == 0o600
     run("undo", added["id"])
     assert json.loads(run("list", "--json")) == []
-    assert json.loads(run("import", str(file), "--json")) == {"added": 1, "already": 0, "refused": 0}
-    assert json.loads(run("import", str(file), "--json")) == {"added": 0, "already": 1, "refused": 0}
+    assert imported(run, file) == (1, 0, 0)
+    assert imported(run, file) == (0, 1, 0)
     assert [e["id"] for e in json.loads(run("list", "--json"))] == [added["id"]]
 
 
@@ -174,8 +181,8 @@ def test_memories_of_other_programs_are_imported_once(
 ) -> None:
     file = tmp_path / "theirs.json"
     file.write_text(json.dumps(content), encoding="utf-8")
-    assert json.loads(run("import", str(file), "--json")) == {"added": len(texts), "already": 0, "refused": 0}
-    assert json.loads(run("import", str(file), "--json")) == {"added": 0, "already": len(texts), "refused": 0}
+    assert imported(run, file) == (len(texts), 0, 0)
+    assert imported(run, file) == (0, len(texts), 0)
     assert sorted(entry["text"] for entry in json.loads(run("list", "--json"))) == texts
 
 

@@ -163,7 +163,9 @@ def test_an_agent_imports_neither_doubles_nor_rejections(memory: Memory) -> None
 
 def test_every_import_is_cleaned(memory: Memory) -> None:
     text = f"The key is {KEY} <private>PIN</private> o\x1bk\x00"
-    assert memory.entries.import_(line(text=text, tags=[KEY])) == Imported(1, 0)
+    imported = memory.entries.import_(line(text=text, tags=[KEY]))
+    assert (imported.added, imported.already, imported.refused) == (1, 0, 0)
+    assert imported.preview == ("The key is [redacted github token]  ok",)
     (entry,) = memory.entries.list()
     assert (entry.text, entry.tags) == (
         "The key is [redacted github token]  ok",

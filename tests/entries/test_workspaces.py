@@ -99,6 +99,12 @@ def test_an_export_and_an_import_keep_the_workspace(two: Path, tmp_path: Path) -
 def test_a_database_without_workspaces_is_opened_and_its_entries_belong_to_every_workspace(two: Path) -> None:
     database = two / "home/agents/main/memory.db"
     connection = apsw.Connection(str(database))
+    for name, table in connection.execute(
+        "select name, tbl_name from sqlite_schema where type = 'trigger'"
+    ).fetchall():
+        connection.execute(f"drop trigger {name}")
+        if name.endswith("_inserted"):
+            connection.execute(f"alter table {table} drop column checksum")
     connection.execute("alter table entries drop column workspace")
     connection.execute("pragma user_version = 5")
     connection.close()

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import OpenDatabase
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from store_samples import ALICE, document, paths, put, put_vector, unit, units
@@ -19,11 +18,13 @@ from memoriter.records import Chunk, Document, Identity
 from memoriter.store import Counts, FileRow, Filter, Index, StoredChunk
 from memoriter.store import open_index as open_sqlite
 from memoriter.store.keywords import columns
+from memoriter.store.postgres import PostgresDatabase
 from memoriter.text import tokenize
 
 ANYWHERE = Filter()
 BOB = Identity("local", "bob", 8)
 OpenIndex = Callable[..., Index]
+OpenDatabase = Callable[..., PostgresDatabase]
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -22,6 +22,8 @@ GROUPS: dict[str, dict[str, str]] = {
         "index": "Bring the index up to date with the files.",
         "watch": "Keep the index up to date while files change.",
         "collection": "Add, list and remove further folders of notes.",
+        "pull": "Copy notes that changed in the memory to a folder.",
+        "push": "Copy notes that changed in a folder to the memory.",
     },
     "Memories": {
         "add": "Remember one statement: a preference, decision or fact.",

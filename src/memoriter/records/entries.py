@@ -124,9 +124,10 @@ class Imported:
     #: Entries whose text was forgotten.
     refused: int = 0
     #: The added entries, or those that would be added: the id of each and the number of its newest change.
-    entries: tuple[tuple[str, int], ...] = ()
+    #: Imports with the same numbers compare as equal, because new ids are random.
+    entries: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     #: The first texts that are added.
-    preview: tuple[str, ...] = ()
+    preview: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

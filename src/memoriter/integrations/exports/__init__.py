@@ -115,7 +115,13 @@ def _import_json(memory: Memory, source: Path, texts: Iterable[str], *, dry_run:
                 steps += _write_sessions(memory, source, slug(program), found, dry_run=dry_run)
         if not is_claude(records):  # ChatGPT's export also contains what it has stored in its own memory
             imported = memory.entries.import_(text, dry_run=dry_run)
-            entries = Imported(entries.added + imported.added, entries.already + imported.already)
+            entries = Imported(
+                entries.added + imported.added,
+                entries.already + imported.already,
+                entries.refused + imported.refused,
+                entries.entries + imported.entries,
+                entries.preview or imported.preview,
+            )
             name = name or ("mem0" if '"memory"' in text[:100_000] else "entries")
     remarks = (f"Damaged conversations that were left out: {damaged}.",) if damaged else ()
     return _report(memory, name, source, steps, entries, remarks, dry_run=dry_run)
