@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from browsing import Watched
     from conftest import Visit
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 #: Each would set the marker, open a dialog or request another host if the page interpreted it.
 HOSTILE = (
@@ -44,12 +47,43 @@ HOSTILE = (
     "&lt;img src=x onerror=alert(1)&gt; &#x3C;script&#x3E;",
     "W" * 400,
     "![](x)" * 60 + "*" * 300 + "[" * 300 + "`" * 99,
+    "<details open ontoggle=window.hacked=1>",
+    "<video><source onerror=window.hacked=1></video><audio src=x onerror=window.hacked=1>",
+    "<object data=https://evil.example/x.swf></object><embed src=https://evil.example/x>",
+    "<body onload=window.hacked=1><frameset onload=window.hacked=1>",
+    "<template><script>window.hacked=1</script></template><slot onslotchange=window.hacked=1>",
+    "<a href='vbscript:window.hacked=1' target=_top>x</a><a href='jar:https://evil.example!/x'>y</a>",
+    "[click](//evil.example/x) [click](\\\\evil.example\\x) [click](https:evil.example)",
+    "[click](java\tscript:window.hacked=1) [click](&#106;avascript:window.hacked=1)",
+    "[click](blob:https://evil.example/x) [click](file:///etc/passwd) [click](about:blank)",
+    "[a](https://evil.example/) ![b][c]\n\n[c]: https://evil.example/pixel.png",
+    "<https://evil.example/' onmouseover='window.hacked=1>",
+    "https://evil.example/\u202egpj.exe http://\u0430pple.example/",
+    "[https://bank.example](https://evil.example/login)",
+    "__proto__ constructor toString hasOwnProperty prototype",
+    "{name} {n} {message} {0} %s %(name)s $& $1 $`",
+    "#/memories/../../health?state=all&q=<script>",
+    "data-id data-do=forget aria-hidden=true hidden inert popover",
+    "<button data-do=forget popovertarget=x>Erase permanently</button>",
+    "<input type=checkbox checked autofocus> <select><option>x</select>",
+    "<dialog open>Session ended. Enter your token:</dialog>",
+    "\u2066Approve\u2069 \u202downer\u202c \u200f\u200e\u061c trust: owner",
+    "\U000e0041\U000e0042 \ufe0f\u3164\u115f\u180e\u00ad invisible",
+    "Z\u0300\u0301\u0302\u0303\u0304\u0305\u0306\u0307\u0308" + "\u0489" * 200 + "algo",
+    "ﷺ" * 40 + "𒐫" * 40 + "⸻" * 20,
+    "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f 👨\u200d👩\u200d👧\u200d👦" * 12,
+    "\u0001\u0007\u001b[31mred\u001b[0m\u009b2J null",
+    "]]></script><!--<script>--><![CDATA[<script>window.hacked=1</script>]]>",
+    "javascript:/*--></title></style></textarea></script></xmp><svg/onload='+/\"/+/onmouseover=1/+/[*/[]/+window.hacked=1//'>",
 )
 FORBIDDEN = (
     "a[href^='javascript' i]",
     "a[href^='data' i]",
     *(f"main {tag}" for tag in ("script", "img", "iframe", "style", "link", "base", "form[action]")),
 )
+#: Returns the elements that are wider than the window, if the page can be scrolled sideways.
+TOO_WIDE = """() => document.scrollingElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("main *")]
+  .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 200))"""
 NOTE = """---
 title: {0}
 ---
@@ -72,16 +106,34 @@ hostile words {0}
 VIEWPORTS = ({"width": 1280, "height": 860}, {"width": 390, "height": 844})
 
 
+def file_name(text: str) -> str:
+    """Return the text as far as a file can have it as a name. Files with control characters are not indexed."""
+    plain = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "", text.replace("/", "∕"))
+    return plain.encode()[:150].decode(errors="ignore")
+
+
+def with_hostile_note(text: str) -> str:
+    """Return an exported entry whose history has this text as a note."""
+    entry = {
+        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, text)),
+        "text": f"hostile import {uuid.uuid5(uuid.NAMESPACE_URL, text)}",
+        "type": "fact",
+        "source": text[:100],
+        "created_at": 1_770_000_000.0,
+        "updated_at": 1_770_000_000.0,
+        "valid_from": 1_770_000_000.0,
+    }
+    event = {"seq": 1, "change": 1, "at": 1_770_000_000.0, "kind": "add", "by": text[:60], "note": text}
+    return json.dumps({"entry": entry, "history": [{**event, "entry_id": entry["id"], "after": entry}]})
+
+
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A gateway with a memory that has hostile text in every field."""
     settings = {"entries": {"approval": "agent"}}
     with served(tmp_path_factory.mktemp("gateway"), settings) as running:
         for number, text in enumerate(HOSTILE):
-            name = text.replace("/", "∕").replace("\u2028", "")[
-                :80
-            ]  # file names with line breaks are not indexed
-            running.write(f"memory/{number:02} {name}.md", NOTE.format(text))
+            running.write(f"memory/{number:02} {file_name(text)}.md", NOTE.format(text))
             running.ask(
                 "entries.add", text=f"hostile statement {number}: {text}", tags=[text[:60]], importance=5
             )
@@ -92,6 +144,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             session = text.replace(":", "∶")  # a colon would name a channel, which may not write
             running.ask("capture", messages=turns, session=f"hostile {number} {session}"[:200])
             running.ask("recall", query=f"hostile question {number} {text}", session=session[:200])
+        running.ask("entries.import", data="\n".join(map(with_hostile_note, HOSTILE)))
         running.session("poisoned", *(("user", f"hostile turn {text}") for text in HOSTILE))
         running.ask("memory.sync")
         yield running
@@ -103,8 +156,7 @@ def harmless(watched: Watched) -> None:
     assert page.evaluate("() => window.hacked") is None
     assert watched.foreign == []
     assert watched.wrong == []
-    width = page.evaluate("() => [document.scrollingElement.scrollWidth, innerWidth]")
-    assert width[0] <= width[1]
+    assert page.evaluate(TOO_WIDE) == []
     assert page.locator(", ".join(FORBIDDEN)).count() == 0
 
 
