@@ -1,4 +1,4 @@
-"""`python -m bench`: measure everything and print the tables."""
+"""`python -m bench`: measure everything and print the tables. `python -m bench scale`: many agents on Postgres."""
 
 from __future__ import annotations
 
@@ -26,7 +26,12 @@ RESIDENT_SIZE = 100_000
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the requested measurements, smallest first."""
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    if given[:1] == ["scale"]:
+        from bench import scale
+
+        return scale.main(given[1:])
+    options = parser().parse_args(given)
     sizes = options.sizes or (SIZES[:1] if options.quick else SIZES)
     figures = Figures(files=1_000 if options.quick else 10_000)
     with tempfile.TemporaryDirectory(prefix="memoriter-bench-") as name:
