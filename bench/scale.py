@@ -260,11 +260,8 @@ def cost(work: str, calls: Sequence[Callable[[], object]], process: int | None) 
         rows.append((1000 * (time.process_time() - own), (server_ms(process) if process else 0.0) - server))
     own_ms, server_part = np.array(rows).T
     both = own_ms + server_part
-    return Cost(
-        work,
-        *(round(float(np.median(part)), 2) for part in (own_ms, server_part, both)),
-        round(float(np.percentile(both, 95)), 2),
-    )
+    own_p50, server_p50, p50 = (round(float(np.median(part)), 2) for part in (own_ms, server_part, both))
+    return Cost(work, own_p50, server_p50, p50, round(float(np.percentile(both, 95)), 2))
 
 
 class Measured:

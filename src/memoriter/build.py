@@ -243,15 +243,30 @@ def _make_cached(choice: Choice | None, index: Index, settings: Settings) -> Cac
     return Cached(batched, index, without_retry=without_retry, recipe=choice.recipe, jobs=jobs)
 
 
+def build_index(settings: Settings, name: str, folder: Path, engine: str) -> Index:
+    """Open an index of the agent: on the server, or in a folder with this vector engine."""
+    store = settings.store
+    if store.url is None:
+        return open_index(folder, engine=engine, pinecone=pinecone_access(settings))
+    from memoriter.store.postgres.index import open_postgres_index
+
+    return open_postgres_index(
+        store.url.get_secret_value(),
+        tenant=store.tenant,
+        agent=settings.agent,
+        name=name,
+        folder=folder,
+        connections=store.connections,
+    )
+
+
 def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeCheck) -> BuiltinEngine:
     """Build the builtin engine with its index, indexer and searcher."""
     from memoriter.embedding import Choice, remake, resolve
 
     spec = embedder_spec(settings)
     choice = Choice.of_embedder(embedder, spec) if embedder else resolve(spec)
-    index = open_index(
-        settings.index_folder, engine=settings.index.vector_engine, pinecone=pinecone_access(settings)
-    )
+    index = build_index(settings, "notes", settings.index_folder, settings.index.vector_engine)
     workspace, chunking = build_workspace(settings), settings.chunking
     return BuiltinEngine(
         workspace,

@@ -6,6 +6,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,6 +21,9 @@ from memoriter.store import open_index as open_sqlite
 from memoriter.store.keywords import columns
 from memoriter.store.postgres import PostgresDatabase
 from memoriter.text import tokenize
+
+if TYPE_CHECKING:
+    from conftest import OpenDatabase
 
 ANYWHERE = Filter()
 BOB = Identity("local", "bob", 8)

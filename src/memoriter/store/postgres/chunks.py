@@ -103,11 +103,17 @@ def _clean(text: str) -> str:
 
 
 def state(connection: PostgresConnection, index: str) -> State:
-    """Return the state of an index; that of an empty one if nothing was written yet."""
+    """Return the state of an index; that of an empty one if nothing was written yet. A snapshot reads it once."""
+    if connection.memo is not None and ("state", index) in connection.memo:
+        known: State = connection.memo["state", index]
+        return known
     rows = connection.execute(
         "select chunks, tokens, next_row, in_graph from index_state where index_name = $1", (index,)
     )
-    return State(*rows[0]) if rows else State()
+    found = State(*rows[0]) if rows else State()
+    if connection.memo is not None:
+        connection.memo["state", index] = found
+    return found
 
 
 def files(connection: PostgresConnection, index: str) -> dict[str, FileRow]:

@@ -81,6 +81,8 @@ class PostgresConnection:
         #: The connection of psycopg, for what only Postgres has: copying, vectors, pipelines.
         self.raw = raw
         self._cursor = psycopg.RawCursor(raw)
+        #: What was read in a snapshot and may be read again. None: the transaction may see changes.
+        self.memo: dict[object, Any] | None = None
 
     def execute(self, statement: str, bindings: Any = None, /) -> Rows:
         """Run a statement and return its rows."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,8 @@ from memoriter.store.postgres.connection import PostgresConnection
 BLOCK = 256
 #: One entry of a list: the row in the block, occurrences in the title and in the body, and the chunk's length.
 ENTRY = np.dtype([("at", "u1"), ("title", "u1"), ("body", "u1"), ("length", "<u2")])
+#: In an index of at most this many chunks, the frequencies of terms are counted in their lists, which are kept.
+MEMO_CHUNKS = 20_000
 #: The constants of BM25 in FTS5.
 K1, B = 1.2, 0.75
 #: Chunks that are checked against a filter together, best first.
@@ -53,6 +55,8 @@ _SEARCHED_BLOCKS = """
     select term, block, list from index_terms where index_name = $1 and term = any($2) and block = any($3)"""
 
 Entries = npt.NDArray[np.void]
+Lists = dict[str, list[tuple[int, bytes]]]
+"""By term: the blocks in which it occurs, and the list of each."""
 
 
 # ---- writing ------------------------------------------------------------------------------------------------------
@@ -114,14 +118,43 @@ def _without(content: bytes, rows: Sequence[int]) -> bytes:
 # ---- searching ----------------------------------------------------------------------------------------------------
 
 
-def frequencies(connection: PostgresConnection, index: str, terms: Sequence[str]) -> dict[str, int]:
+def frequencies(
+    connection: PostgresConnection, index: str, state: State, terms: Sequence[str]
+) -> dict[str, int]:
     """Return how many chunks contain each term."""
     runs = {term: found[0] for term in terms if len(found := runs_of(term)) == 1}
     if not runs:
         return dict.fromkeys(terms, 0)
-    rows = connection.execute(_FREQUENCIES, (index, list(set(runs.values()))))
-    counts = {term: int(size) // ENTRY.itemsize for term, size in rows}
-    return {term: counts.get(runs.get(term, ""), 0) for term in terms}
+    wanted = list(set(runs.values()))
+    if connection.memo is not None and state.chunks <= MEMO_CHUNKS:
+        # The search that follows needs the same lists.
+        lists = connection.memo["lists", index] = _read_lists(connection, index, wanted)
+        counts = {term: sum(len(content) for _, content in found) for term, found in lists.items()}
+    else:
+        counts = {row[0]: int(row[1]) for row in connection.execute(_FREQUENCIES, (index, wanted))}
+    return {term: counts.get(runs.get(term, ""), 0) // ENTRY.itemsize for term in terms}
+
+
+def _read_lists(connection: PostgresConnection, index: str, terms: Sequence[str], first: int = 0) -> Lists:
+    """Return the lists of each term, from the block of this row on."""
+    found: Lists = {term: [] for term in terms}
+    for term, block, content in connection.fetch(_SEARCHED, (index, list(terms), first // BLOCK)):
+        found[term].append((block, content))
+    return found
+
+
+def _searched_lists(connection: PostgresConnection, index: str, plan: Plan, first: int) -> Lists:
+    """Return the lists that a search needs: all of rare terms, and those of common terms in the same blocks."""
+    known: Lists = (connection.memo or {}).get(("lists", index), {})
+    if known.keys() >= {*plan.rare, *plan.common}:
+        return {term: known[term] for term in (*plan.rare, *plan.common)}
+    lists = _read_lists(connection, index, plan.rare, first)
+    if plan.common:
+        blocks = list({block for found in lists.values() for block, _ in found})
+        lists |= {term: [] for term in plan.common}
+        for term, block, content in connection.fetch(_SEARCHED_BLOCKS, (index, list(plan.common), blocks)):
+            lists[term].append((block, content))
+    return lists
 
 
 def search(
@@ -135,15 +168,13 @@ def search(
     known: Mapping[str, int],
 ) -> list[KeywordMatch]:
     """Return the best chunks that contain any of the terms. ``known`` has frequencies that are looked up already."""
-    plan = Plan.of(terms, known, lambda runs: frequencies(connection, index, runs), lambda: state.chunks)
+    plan = Plan.of(
+        terms, known, lambda runs: frequencies(connection, index, state, runs), lambda: state.chunks
+    )
     if plan is None or limit <= 0:
         return []
     first = plan.first_row(lambda: state.next_row - 1)
-    lists = connection.fetch(_SEARCHED, (index, list(plan.rare), first // BLOCK))
-    if plan.common:
-        blocks = list({block for _, block, _ in lists})
-        lists += connection.fetch(_SEARCHED_BLOCKS, (index, list(plan.common), blocks))
-    rows, scores, contained = _score(lists, plan, state, first)
+    rows, scores, contained = _score(_searched_lists(connection, index, plan, first), plan, state, first)
     order = np.lexsort((rows, -scores))
     ranked = (rows[order], scores[order], contained[order])
     matches = [KeywordMatch(*match) for match in zip(*(part.tolist() for part in ranked), strict=True)]
@@ -155,12 +186,9 @@ def search(
 Scores = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
-def _score(lists: Iterable[tuple[str, int, bytes]], plan: Plan, state: State, first: int) -> Scores:
+def _score(lists: Lists, plan: Plan, state: State, first: int) -> Scores:
     """Return the rows that contain a rare term, with their BM25 and the summed weight of their terms."""
-    by_term: defaultdict[str, list[tuple[int, bytes]]] = defaultdict(list)
-    for term, block, content in lists:
-        by_term[term].append((block, content))
-    parts = {term: _decode(found) for term, found in by_term.items()}
+    parts = {term: _decode(found) for term, found in lists.items() if found}
     rare = [parts[term][0] for term in plan.rare if term in parts]
     rows = np.unique(np.concatenate(rare)) if rare else np.empty(0, dtype=np.int64)
     rows = rows[rows > first] if first else rows
