@@ -24,7 +24,7 @@ from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import Index, open_index
-from memoriter.store.opening import needing_extra, open_rows
+from memoriter.store.opening import needing_extra, open_rows, open_server_index
 from memoriter.store.vectors import PineconeAccess
 
 if TYPE_CHECKING:
@@ -245,19 +245,8 @@ def _make_cached(choice: Choice | None, index: Index, settings: Settings) -> Cac
 
 def build_index(settings: Settings, name: str, folder: Path, engine: str) -> Index:
     """Open an index of the agent: on the server, or in a folder with this vector engine."""
-    store = settings.store
-    if store.url is None:
-        return open_index(folder, engine=engine, pinecone=pinecone_access(settings))
-    from memoriter.store.postgres.index import open_postgres_index
-
-    return open_postgres_index(
-        store.url.get_secret_value(),
-        tenant=store.tenant,
-        agent=settings.agent,
-        name=name,
-        folder=folder,
-        connections=store.connections,
-    )
+    shared = open_server_index(settings.store, settings.agent, name, folder)
+    return shared or open_index(folder, engine=engine, pinecone=pinecone_access(settings))
 
 
 def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeCheck) -> BuiltinEngine:
@@ -433,7 +422,7 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     embedder = shared_embedder(settings, engine)
     rows = open_rows(settings.store, settings.agent, "entries")
     if rows is not None:
-        index = open_index(settings.entries_index, engine=vector_engine, pinecone=pinecone_access(settings))
+        index = build_index(settings, "entries", settings.entries_index, vector_engine)
         return connect_entries(lambda: rows, index, embedder, options=options)
     return open_entries(
         settings.agent_folder,

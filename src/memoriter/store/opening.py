@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from memoriter.errors import StoreError
@@ -11,6 +12,7 @@ from memoriter.errors import StoreError
 if TYPE_CHECKING:
     from pydantic import SecretStr
 
+    from memoriter.store import Index
     from memoriter.store.postgres import PostgresDatabase
 
 
@@ -47,3 +49,16 @@ def open_rows(store: ServerSettings, agent: str, area: str) -> PostgresDatabase 
         from memoriter.store.postgres import PostgresDatabase, open_server
     server = open_server(store.url.get_secret_value(), connections=store.connections)
     return PostgresDatabase(server, agent=agent, tenant=store.tenant, area=area)
+
+
+def open_server_index(store: ServerSettings, agent: str, name: str, folder: Path) -> Index | None:
+    """Open an index of this agent on the server that the settings name; None if they name none.
+
+    ``folder`` is for files of this machine that are derived from the index.
+    """
+    rows = open_rows(store, agent, f"index {name}")
+    if rows is None:
+        return None
+    from memoriter.store.postgres.index import PostgresIndex
+
+    return PostgresIndex(rows, name, folder)

@@ -27,11 +27,12 @@ from memoriter.integrations.items.index import ItemIndex, chunks_of
 from memoriter.integrations.items.store import Item, ItemHit, ItemStore, Matching, Put
 from memoriter.store.index import open_index
 from memoriter.store.item_schema import open_items_file
-from memoriter.store.opening import open_rows
+from memoriter.store.opening import open_rows, open_server_index
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.memory import Memory
+    from memoriter.store import Index
     from memoriter.store.transactions import Transactions
 
 __all__ = ["DelayedWork", "Items", "count_namespaces", "open_items"]
@@ -58,6 +59,9 @@ def open_items(memory: Memory) -> Items:
         memory.embedder,
         engine="scan" if engine == "pinecone" else engine,
         database=open_rows(settings.store, settings.agent, "items"),
+        index=open_server_index(
+            settings.store, settings.agent, "items", settings.agent_folder / INDEX_FOLDER
+        ),
     )
 
 
@@ -82,11 +86,12 @@ class Items:
         engine: str = "scan",
         clock: Callable[[], float] = time.time,
         database: Transactions | None = None,
+        index: Index | None = None,
     ) -> None:
         from memoriter.embedding import Batched
 
         self.clock = clock
-        index = open_index(folder / INDEX_FOLDER, engine=engine)
+        index = index or open_index(folder / INDEX_FOLDER, engine=engine)
         try:
             if database is None:
                 check_not_lost(folder / "items.db", index, "texts")

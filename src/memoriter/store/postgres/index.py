@@ -22,7 +22,7 @@ from memoriter.store.postgres.chunks import NewChunk, State, storable
 from memoriter.store.postgres.connection import PostgresConnection, translate_errors
 from memoriter.store.postgres.database import PostgresDatabase
 from memoriter.store.postgres.schema import INDEX_TABLES
-from memoriter.store.postgres.server import SCHEMA, lock_number, open_server
+from memoriter.store.postgres.server import SCHEMA, lock_number
 from memoriter.store.postgres.vacuum import vacuum
 
 if TYPE_CHECKING:
@@ -399,16 +399,6 @@ class PostgresIndex:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def open_postgres_index(
-    url: str, *, tenant: str, agent: str, name: str, folder: Path, connections: int = 16
-) -> PostgresIndex:
-    """Open an index of an agent. ``folder`` is for files of this machine that are derived from it."""
-    server = open_server(url, connections=connections)
-    return PostgresIndex(
-        PostgresDatabase(server, agent=agent, tenant=tenant, area=f"index {name}"), name, folder
-    )
 
 
 def _acquire(connection: psycopg.Connection[object], number: int, wait_s: float, place: str) -> None:

@@ -1,0 +1,56 @@
+"""Search, sync and entries with an index on Postgres, through the public surface of two machines."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from memoriter import Memory
+from memoriter.testing import HashEmbedder
+
+if TYPE_CHECKING:
+    from postgres_cluster import PostgresCluster
+
+
+@pytest.fixture
+def settings(postgres: PostgresCluster) -> dict[str, object]:
+    return {
+        "store.url": postgres.url,
+        "store.tenant": uuid.uuid4().hex,
+        "search.rerank": False,
+        "search.min_score": 0.0,
+    }
+
+
+def found(memory: Memory, text: str) -> list[str]:
+    """Return the paths and ids of the hits, best first, after a check that nothing is missing from the answer."""
+    answer = memory.search(text)
+    assert answer.degraded is None
+    return [hit.path for hit in answer.hits]
+
+
+def test_two_machines_share_one_index(settings: dict[str, object], tmp_path: Path) -> None:
+    def machine(name: str) -> Memory:
+        return Memory.open(home=tmp_path / name, overrides=settings, embedder=HashEmbedder())
+
+    with machine("one") as one, machine("two") as two:
+        one.notes.put("memory/tea.md", "# Tea\n\nAlice drinks green tea in the morning.\n", version=None)
+        one.notes.put("memory/backup.md", "# 备份\n\n备份每天凌晨三点运行。\n", version=None)
+        one.remember("Bob works in Zürich")
+        assert found(one, "green tea")[0] == found(two, "green tea")[0] == "memory/tea.md"
+        assert found(two, "备份几点")[0] == "memory/backup.md"
+        assert [hit.entry.text for hit in two.entries.search("Zürich").hits] == ["Bob works in Zürich"]
+        status = two.status()
+        assert (status.vector_engine, status.files, status.embedded) == ("pgvector", 2, status.chunks)
+        assert not list((tmp_path / "two").rglob("index.db"))
+    with machine("three") as three:
+        assert three.sync().changed == 0  # another machine has indexed everything
+        [entry] = three.entries.list()
+        three.forget(entry.id)
+        assert three.entries.search("Zürich").hits == ()
+    with machine("one") as one:
+        assert "memory/tea.md" in found(one, "green tea")
+        assert one.entries.search("Zürich").hits == ()
