@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 #: An index with more vectors is searched through the graph. Comparing one vector takes about 1 µs.
 GRAPH_ROWS = 20_000
-#: In an index of at most this many chunks, a snapshot computes all cosines of a query at once.
-MEMO_CHUNKS = 2_000
 #: The most dimensions of a graph of halfvec.
 MAX_GRAPH_DIMENSIONS = 4_000
 #: Candidates that the graph keeps while it searches. More find more of the nearest rows and take longer.
@@ -89,10 +87,6 @@ _GRAPH_SETTINGS = f"""
     select set_config('hnsw.iterative_scan', 'relaxed_order', true),
     set_config('hnsw.ef_search', '{EF_SEARCH}', true), set_config('hnsw.max_scan_tuples', '{MAX_SCAN_ROWS}', true)"""
 
-_ALL = """
-    select c.rowid, 1 - (v.vector <=> $3::vector) from index_chunks c
-    join index_vectors v on v.index_name = $1 and v.model = $2 and v.hash = c.hash
-    where c.index_name = $1 and c.model = $2"""
 _COSINES = """
     select c.rowid, 1 - (v.vector <=> $3::vector) from index_chunks c
     join index_vectors v on v.index_name = $1 and v.model = $2 and v.hash = c.hash
@@ -202,11 +196,6 @@ def nearest(
         statement = _GRAPH_FILTERED if conditions else _GRAPH
         statement = statement.format(dims=int(identity.dimensions), conditions=conditions)
         return list(plausible(connection.fetch(statement, values)))[:limit]
-    if not conditions and connection.memo is not None and state.chunks <= MEMO_CHUNKS:
-        # The cosines of other rows are requested next, so all are computed at once.
-        everything = dict(plausible(connection.fetch(_ALL, values[:3])))
-        connection.memo["cosines", index, values[1:3]] = everything
-        return sorted(everything.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
     if not conditions:
         found = connection.fetch(_NEAREST, values)
         if len(found) >= min(limit, state.chunks):
