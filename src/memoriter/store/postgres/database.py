@@ -49,8 +49,6 @@ class PostgresDatabase:
             "statement_timeout": str(STATEMENT_TIMEOUT_MS),
             "lock_timeout": str(int(server.timeout_s * 1000)),
             "idle_in_transaction_session_timeout": str(IDLE_TIMEOUT_MS),
-            # Planning for every partition takes longer than most statements. A generic plan is made once.
-            "plan_cache_mode": "force_generic_plan",
             "memoriter.tenant": tenant,
             "memoriter.agent": agent,
         }
