@@ -69,8 +69,8 @@ class Served:
 
 
 @contextmanager
-def served(folder: Path, settings: Mapping[str, object] | None = None) -> Iterator[Served]:
-    """Serve the workspace of a folder until the block ends."""
+def served(folder: Path, settings: Mapping[str, object] | None = None, port: int = 0) -> Iterator[Served]:
+    """Serve the workspace of a folder until the block ends, on a free port or on the given one."""
     workspace, home = folder / "workspace", folder / "home"
     workspace.mkdir(parents=True, exist_ok=True)
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def served(folder: Path, settings: Mapping[str, object] | None = None) -> Iterat
     arguments = (sys.executable, "-m", "memoriter", "--workspace", str(workspace), "--home", str(home))
     with (folder / "serve.log").open("wb") as log:
         process = subprocess.Popen(
-            [*arguments, "serve", "--port", "0", "--json"],
+            [*arguments, "serve", "--port", str(port), "--json"],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -88,7 +88,7 @@ def served(folder: Path, settings: Mapping[str, object] | None = None) -> Iterat
         )
     try:
         told = json.loads(_first_line(process, folder / "serve.log"))
-        headers = {"Authorization": f"Bearer {told['token']}"}
+        headers = {"Authorization": f"Bearer {told.get('token', '')}"}  # only the first start prints the token
         with httpx.Client(base_url=told["address"], headers=headers, timeout=120, trust_env=False) as client:
             yield Served(workspace, home, told["address"], told["link"], client, arguments)
     finally:

@@ -80,6 +80,14 @@ def test_panels_and_dialogs_have_no_problems(theme: str, axe: str, gateway: Serv
     expect(page.get_by_role("dialog")).to_be_visible()
     assert problems(page, axe) == []
     page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("dialog").get_by_role("option").first).to_be_visible()
+    assert problems(page, axe) == []
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Import …").click()
+    expect(page.get_by_role("dialog").get_by_label("Choose files")).to_be_visible()
+    assert problems(page, axe) == []
+    page.keyboard.press("Escape")
     page.goto(f"{gateway.address}/#/recalls")
     page.locator(".recall-line").first.click()
     expect(page.locator(".considered").first).to_be_visible()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -181,3 +182,20 @@ def test_a_memory_that_changed_is_superseded_after_its_new_text_was_shown(
     expect(dialog.get_by_role("alert").first).to_contain_text("The cart has three wheels")
     dialog.get_by_role("button", name="Supersede").click()
     expect(page.locator(".panel .statement")).to_have_text("The cart was sold")
+
+
+def test_a_draft_survives_a_restarted_gateway(tmp_path: Path, visit: Visit) -> None:
+    settings = {"embedding": {"provider": "none"}}
+    with served(tmp_path, settings) as first:
+        entry = learned(first, "The lamp burns oil")
+        page = visit(first, f"#/memories/{entry}").page
+        edit(page).fill("The lamp burns gas")
+        port = int(first.address.rsplit(":", 1)[1])
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("dialog").get_by_role("alert").first).to_contain_text("does not answer")
+    with served(tmp_path, settings, port) as second:
+        page.goto(second.link)
+        page.goto(f"{second.address}/#/memories/{entry}")
+        expect(edit(page)).to_have_value("The lamp burns gas")
+        page.keyboard.press("Control+Enter")
+        expect(page.locator(".panel .statement")).to_have_text("The lamp burns gas")

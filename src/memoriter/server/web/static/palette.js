@@ -22,6 +22,7 @@ export function palette(actions) {
   const list = el("ul", { id: "palette-list", class: "palette-list", role: "listbox", "aria-label": t("palette.title") });
   const input = el("input", {
     type: "text",
+    class: "palette-input",
     role: "combobox",
     autocomplete: "off",
     spellcheck: "false",

@@ -159,6 +159,7 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
 
   addEventListener("scroll", scrolled, { passive: true });
   addEventListener("resize", resized);
+  addEventListener("pagehide", remember);
 
   return {
     indexOf,
@@ -220,6 +221,7 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
       clearTimeout(stopped);
       removeEventListener("scroll", scrolled);
       removeEventListener("resize", resized);
+      removeEventListener("pagehide", remember);
     },
   };
 }

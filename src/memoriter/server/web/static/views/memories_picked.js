@@ -6,7 +6,7 @@ import { failure } from "../notices.js";
 import { invisibleWarning } from "../parts.js";
 import { download } from "./exchange.js";
 import { forgetMemories } from "./forgetting.js";
-import { mergeMemories, settleStaged } from "./memory_actions.js";
+import { mergeMemories, settleStaged, tagMemories } from "./memory_actions.js";
 
 const MAX_PICKED = 500; // memories in one action
 
@@ -33,6 +33,7 @@ export function picking(changed, forgotten, { draw, all }) {
         staged.length > 0 && button("approve", () => settle("approve", staged)),
         staged.length > 0 && button("reject", () => settle("reject", staged)),
         active.length > 1 && button("merge", () => mergeMemories(active, changed)),
+        active.length > 0 && button("tag", () => tagMemories(active, changed)),
         button("download", () => download({}, picked.map((entry) => entry.id))),
         button("forget", () => forgetMemories(picked, forgotten), "quiet danger-text"),
         button("clear", () => (clear(), draw()), "link"),

@@ -5,7 +5,7 @@ import { ask as dialog } from "../dialogs.js";
 import { draftOf, dropDraft } from "../drafts.js";
 import { el, fill } from "../dom.js";
 import { form } from "../forms.js";
-import { t } from "../i18n.js";
+import { t, tn } from "../i18n.js";
 import { announce, sentence } from "../notices.js";
 import { TYPES, choice, dateField, entryLine, field, fromDateField, invisibleWarning } from "../parts.js";
 import { conflict, isConflict } from "./conflict.js";
@@ -52,10 +52,7 @@ function statementFields(entry) {
       text: text.value.trim(),
       type: type.value || undefined,
       importance: importance.value(),
-      tags: tagText.value
-        .split(/[,，、]/)
-        .map((tag) => tag.trim())
-        .filter(Boolean),
+      tags: tagsOf(tagText.value),
     }),
   };
 }
@@ -210,6 +207,43 @@ export function mergeMemories(entries, done) {
   };
   dialog(t("do.merge"), fillIn, { wide: true, draft: key });
 }
+
+/** Give several memories a tag, and offer to undo it. */
+export function tagMemories(entries, done) {
+  dialog(t("do.tag"), (body, close) => {
+    const input = el("input", { type: "text", required: true, autocomplete: "off", maxlength: "64" });
+    input.autofocus = true;
+    const save = async () => {
+      const added = tagsOf(input.value);
+      const changed = [];
+      for (const entry of entries) {
+        const tags = [...new Set([...(entry.tags ?? []), ...added])];
+        if (tags.length === (entry.tags ?? []).length) continue;
+        changed.push((await ask("entries.edit", { id: entry.id, tags, ifSeq: entry.seq })).entry);
+      }
+      close();
+      const undo = async () => {
+        const failed = await undoAll(changed).catch((error) => error);
+        done();
+        announce(failed instanceof Error ? sentence(failed) : t("done.undone"));
+      };
+      announce(tn("done.tagged", changed.length), t("do.undo"), undo);
+      done();
+    };
+    const hint = el("p", { class: "hint" }, tn("entry.picked", entries.length));
+    body.append(form([hint, field(t("entry.tags"), input, t("entry.tags.hint"))], t("do.tag"), save, close));
+  });
+}
+
+async function undoAll(entries) {
+  for (const { id, seq } of entries) await ask("entries.undo", { id, ifSeq: seq });
+}
+
+const tagsOf = (text) =>
+  text
+    .split(/[,，、]/)
+    .map((tag) => tag.trim())
+    .filter(Boolean);
 
 /** Undo the newest change of an entry, if it is still the one the reader saw, and show the result. */
 export async function undoChange(entry, done) {

@@ -49,7 +49,7 @@ export function peekPanel(main, split) {
     split.classList.toggle("with-peek", Boolean(open));
     if (!open) node.remove();
     else if (!node.isConnected) split.append(node);
-    for (const row of rows()) row.closest("article, .row, li")?.classList.toggle("open", idOf(row) === open);
+    for (const row of rows()) (row.closest("article, li") ?? row).classList.toggle("open", idOf(row) === open);
   }
 
   function clicked(event) {
