@@ -88,7 +88,9 @@ def served(folder: Path, settings: Mapping[str, object] | None = None, port: int
         )
     try:
         told = json.loads(_first_line(process, folder / "serve.log"))
-        headers = {"Authorization": f"Bearer {told.get('token', '')}"}  # only the first start prints the token
+        headers = {
+            "Authorization": f"Bearer {told.get('token', '')}"
+        }  # only the first start prints the token
         with httpx.Client(base_url=told["address"], headers=headers, timeout=120, trust_env=False) as client:
             yield Served(workspace, home, told["address"], told["link"], client, arguments)
     finally:
