@@ -34,12 +34,12 @@ def test_the_list_switches_to_the_memory_of_another_agent_and_remembers_it(
     gateway: Served, visit: Visit
 ) -> None:
     page = visit(gateway).page
-    expect(page.get_by_text("The cat is called Figo")).to_be_visible()
+    expect(page.get_by_text("The cat is called Figo").first).to_be_visible()
     page.get_by_label("Agent").select_option("studio")
-    expect(page.get_by_text("The press needs new rollers")).to_be_visible()
+    expect(page.get_by_text("The press needs new rollers").first).to_be_visible()
     expect(page.get_by_text("The cat is called Figo")).to_have_count(0)
     page.reload()
-    expect(page.get_by_text("The press needs new rollers")).to_be_visible()
+    expect(page.get_by_text("The press needs new rollers").first).to_be_visible()
     expect(page.get_by_label("Agent")).to_have_value("studio")
 
 
