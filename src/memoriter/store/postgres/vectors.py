@@ -54,26 +54,27 @@ _UNUSED = f"""
     select model, hash, dims from index_vectors v where index_name = $1 and not exists({_USED})
     order by used_at"""  # noqa: S608 - constants
 
+# A subquery converts the text of the query once. In a generic plan, a cast alone would run for every row.
 # Vectors first: the few nearest are looked up among the chunks afterwards.
 _NEAREST = """
     with near as materialized (
-        select hash, vector <=> $3::vector as distance from index_vectors
+        select hash, vector <=> (select $3::vector) as distance from index_vectors
         where index_name = $1 and model = $2 order by 2 limit $4)
     select c.rowid, 1 - n.distance from near n
     join index_chunks c on c.index_name = $1 and c.model = $2 and c.hash = n.hash
     order by n.distance, c.rowid"""
 
 _NEAREST_FILTERED = """
-    select c.rowid, 1 - (v.vector <=> $3::vector) from index_chunks c
+    select c.rowid, 1 - (v.vector <=> (select $3::vector)) from index_chunks c
     join index_vectors v on v.index_name = $1 and v.model = $2 and v.hash = c.hash
-    where c.index_name = $1 and c.model = $2{conditions} order by v.vector <=> $3::vector, c.rowid limit $4"""
+    where c.index_name = $1 and c.model = $2{conditions} order by v.vector <=> (select $3::vector), c.rowid limit $4"""
 
 # The graph orders by half precision. The outer query orders by the exact distance.
 _GRAPH = """
     with near as materialized (
         select hash, vector from index_vectors where index_name = $1 and model = $2 and in_graph and dims = {dims}
-        order by (vector::halfvec({dims})) <=> $3::halfvec({dims}) limit $4)
-    select c.rowid, 1 - (n.vector <=> $3::vector) as cosine from near n
+        order by (vector::halfvec({dims})) <=> (select $3::halfvec({dims})) limit $4)
+    select c.rowid, 1 - (n.vector <=> (select $3::vector)) as cosine from near n
     join index_chunks c on c.index_name = $1 and c.model = $2 and c.hash = n.hash
     order by cosine desc, c.rowid"""
 _GRAPH_FILTERED = """
@@ -81,14 +82,14 @@ _GRAPH_FILTERED = """
         select c.rowid, v.vector from index_vectors v
         join index_chunks c on c.index_name = $1 and c.model = $2 and c.hash = v.hash
         where v.index_name = $1 and v.model = $2 and v.in_graph and v.dims = {dims}{conditions}
-        order by (v.vector::halfvec({dims})) <=> $3::halfvec({dims}) limit $4)
-    select rowid, 1 - (vector <=> $3::vector) as cosine from near order by cosine desc, rowid"""
+        order by (v.vector::halfvec({dims})) <=> (select $3::halfvec({dims})) limit $4)
+    select rowid, 1 - (vector <=> (select $3::vector)) as cosine from near order by cosine desc, rowid"""
 _GRAPH_SETTINGS = f"""
     select set_config('hnsw.iterative_scan', 'relaxed_order', true),
     set_config('hnsw.ef_search', '{EF_SEARCH}', true), set_config('hnsw.max_scan_tuples', '{MAX_SCAN_ROWS}', true)"""
 
 _COSINES = """
-    select c.rowid, 1 - (v.vector <=> $3::vector) from index_chunks c
+    select c.rowid, 1 - (v.vector <=> (select $3::vector)) from index_chunks c
     join index_vectors v on v.index_name = $1 and v.model = $2 and v.hash = c.hash
     where c.index_name = $1 and c.rowid = any($4) and c.model = $2"""
 
