@@ -1,0 +1,56 @@
+"""The graph of vectors on Postgres, which a large index uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from store_samples import document, paths, put_vector, units
+
+from memoriter.records import Identity
+from memoriter.store import Filter
+
+if TYPE_CHECKING:
+    from conftest import OpenDatabase
+
+DIMS = 24
+IDENTITY = Identity("local", "graph", DIMS)
+
+
+def test_a_large_index_is_searched_through_the_graph(
+    postgres_database: OpenDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memoriter.store.postgres.index import PostgresIndex
+
+    monkeypatch.setattr("memoriter.store.postgres.vectors.GRAPH_ROWS", 50)
+    index = PostgresIndex(postgres_database(area="graph"), "notes", tmp_path)
+    small = PostgresIndex(postgres_database("small", area="graph"), "notes", tmp_path)
+    matrix, query = units(120, DIMS), units(1, DIMS, seed=1)[0]
+    put_vector(small, "small.md", query, IDENTITY)
+    small.refresh(IDENTITY)
+    with index.transaction():
+        index.save(
+            IDENTITY,
+            {
+                chunk.hash: vector
+                for chunk, vector in zip(document("", *map(str, range(100)))[1], matrix, strict=False)
+            },
+        )
+        for number in range(100):
+            index.replace(*document(f"{number % 2}/{number:03}.md", str(number)), identity=IDENTITY)
+    index.refresh(IDENTITY)
+    for number in range(100, 120):  # stored after the graph was built
+        put_vector(index, f"{number % 2}/{number:03}.md", matrix[number], IDENTITY)
+    with index._database.read() as connection:
+        states = connection.execute("select in_graph, count(*) from index_vectors group by 1")
+    assert states == [(True, 120)]
+    order = np.argsort(-(matrix @ query)).tolist()
+    hits = index.nearest(query, IDENTITY, limit=10)
+    assert paths(index, hits) == [f"{number % 2}/{number:03}.md" for number in order[:10]]
+    assert np.allclose([cosine for _, cosine in hits], (matrix @ query)[order[:10]], atol=1e-5)
+    odd = [number for number in order if number % 2][:10]
+    filtered = index.nearest(query, IDENTITY, limit=10, where=Filter(path_prefix="1/"))
+    assert paths(index, filtered) == [f"1/{number:03}.md" for number in odd]
+    assert paths(small, small.nearest(query, IDENTITY, limit=3)) == ["small.md"]
