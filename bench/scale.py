@@ -418,7 +418,7 @@ def _postgres_costs(
     plain = loader.plain_pgvector()
     for name, group in (("small", small), ("large", agents[:1])):
         label = f"{group[0].chunks:,} chunks"
-        recall = measured.recall(group[:5], options.chunks)
+        recall = measured.recall(group[:5], sum(agent.chunks for agent in agents))
         yield cost(f"Postgres, search, {label}", measured.searches(group), measured.process)
         near = cost(f"Postgres, vector leg, {label}", measured.nearest(group), measured.process)
         yield Cost(near.work, near.own_p50, near.server_p50, near.p50, near.p95, recall)

@@ -38,7 +38,8 @@ _KNOWN = "select hash from index_vectors where index_name = $1 and model = $2 an
 _LOAD = "select hash, vector from index_vectors where index_name = $1 and model = $2 and hash = any($3)"
 _OF_ROWS = """
     select c.rowid, v.vector from index_chunks c
-    join index_vectors v on v.index_name = $1 and v.model = $2 and v.hash = c.hash
+    cross join lateral (select vector from index_vectors
+        where index_name = $1 and model = $2 and hash = c.hash offset 0) v
     where c.index_name = $1 and c.rowid = any($3) and c.model = $2"""
 
 _SAVE = """
@@ -55,13 +56,14 @@ _UNUSED = f"""
     order by used_at"""  # noqa: S608 - constants
 
 # A subquery converts the text of the query once. In a generic plan, a cast alone would run for every row.
-# Vectors first: the few nearest are looked up among the chunks afterwards.
+# Vectors first: the few nearest are looked up among the chunks afterwards, one by one. A join would read all chunks.
 _NEAREST = """
     with near as materialized (
         select hash, vector <=> (select $3::vector) as distance from index_vectors
         where index_name = $1 and model = $2 order by 2 limit $4)
     select c.rowid, 1 - n.distance from near n
-    join index_chunks c on c.index_name = $1 and c.model = $2 and c.hash = n.hash
+    cross join lateral (select rowid from index_chunks
+        where index_name = $1 and model = $2 and hash = n.hash offset 0) c
     order by n.distance, c.rowid"""
 
 _NEAREST_FILTERED = """
@@ -75,7 +77,8 @@ _GRAPH = """
         select hash, vector from index_vectors where index_name = $1 and model = $2 and in_graph and dims = {dims}
         order by (vector::halfvec({dims})) <=> (select $3::halfvec({dims})) limit $4)
     select c.rowid, 1 - (n.vector <=> (select $3::vector)) as cosine from near n
-    join index_chunks c on c.index_name = $1 and c.model = $2 and c.hash = n.hash
+    cross join lateral (select rowid from index_chunks
+        where index_name = $1 and model = $2 and hash = n.hash offset 0) c
     order by cosine desc, c.rowid"""
 _GRAPH_FILTERED = """
     with near as materialized (
@@ -90,7 +93,8 @@ _GRAPH_SETTINGS = f"""
 
 _COSINES = """
     select c.rowid, 1 - (v.vector <=> (select $3::vector)) from index_chunks c
-    join index_vectors v on v.index_name = $1 and v.model = $2 and v.hash = c.hash
+    cross join lateral (select vector from index_vectors
+        where index_name = $1 and model = $2 and hash = c.hash offset 0) v
     where c.index_name = $1 and c.rowid = any($4) and c.model = $2"""
 
 
@@ -239,7 +243,7 @@ def graph_statements(dimensions: int) -> Iterator[str]:
     for number in range(PARTITIONS):
         yield (
             f"create index if not exists {graph_name(dimensions)}_{number} on index_vectors_{number}"
-            f" using hnsw ((vector::halfvec({int(dimensions)})) halfvec_cosine_ops)"
+            f" using hnsw ((vector::halfvec({int(dimensions)})) halfvec_cosine_ops) with (ef_construction = 128)"
             f" where in_graph and dims = {int(dimensions)}"
         )
 
