@@ -29,7 +29,7 @@ MODULES = {
     "memoriter.files.paths": ("tests/files/test_paths.py",),
     "memoriter.sessions.scope": ("tests/sessions/test_scope.py", "tests/sessions/test_scope_words.py"),
     "memoriter.recall.render": ("tests/recall/test_fence.py",),
-    "memoriter.text.blocks": ("tests/text/test_blocks.py",),
+    "memoriter.text.blocks": ("tests/text/test_memory_blocks.py",),
     "memoriter.text.redaction": ("tests/text/test_redaction_kinds.py",),
     "memoriter.entries.merge": ("tests/entries/test_verdicts.py",),
     "memoriter.entries.relation": ("tests/entries/test_relations.py",),
