@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,9 @@ def test_interfaces_use_the_public_methods_of_a_memory_and_nothing_deeper() -> N
 )
 def test_the_check_of_chains_finds_what_reaches_inside(source: str, chains: list[str]) -> None:
     assert chains_in(source) == chains
+
+
+def test_test_modules_have_unique_names() -> None:
+    """pytest imports them by name, so two with the same name cannot be collected together."""
+    names = Counter(path.name for path in Path(__file__).parents[1].rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
