@@ -360,6 +360,6 @@ def test_invisible_characters_are_drawn_and_an_approval_names_them(memoriter: Ru
     assert "Invisible characters: RLO, PDF, ZWSP." in listed
     as_json = memoriter("staged", "--json").stdout
     assert "\u202e" not in as_json
-    (entry,) = json.loads(as_json)
+    (entry,) = json.loads(as_json)["entries"]
     assert entry["text"] == text
     assert "Invisible characters: RLO, PDF, ZWSP." in memoriter("approve", entry["id"]).stdout

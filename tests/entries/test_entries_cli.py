@@ -193,12 +193,22 @@ def test_a_foreign_file_with_an_invalid_entry_is_refused_as_a_whole(run: Run, tm
     assert json.loads(run("list", "--json")) == []
 
 
+def test_what_undo_removed_is_listed_until_it_is_forgotten(run: Run) -> None:
+    id_ = json.loads(run("add", "The vault is green", "--json"))["id"]
+    run("undo")
+    assert [entry["text"] for entry in json.loads(run("list", "--undone", "--json"))] == [
+        "The vault is green"
+    ]
+    run("forget", id_, "--now", "--yes")
+    assert json.loads(run("list", "--undone", "--json")) == []
+
+
 def test_all_staged_entries_can_be_listed_and_rejected(run: Run, workspace: Path, tmp_path: Path) -> None:
     overrides = {"entries.approval": "agent", "embedding.provider": "none"}
     with Memory.open(workspace, home=tmp_path / "home", overrides=overrides) as memory:
         for number in range(5):
             Toolbox(memory).call("memory_store", {"text": f"Tea number {number} is served at {number}"})
-    assert len(json.loads(run("staged", "--json"))) == 5
+    assert len(json.loads(run("staged", "--json"))["entries"]) == 5
     assert len(json.loads(run("reject", "--all", "--json"))) == 5
 
 
@@ -209,7 +219,7 @@ def test_staged_entries_are_listed_approved_rejected_and_restored(
     with Memory.open(workspace, home=tmp_path / "home") as memory:
         for text in ("Tea is served at four", "The vault is green", "金库是绿色的"):
             assert Toolbox(memory).call("memory_store", {"text": text})["action"] == "staged"
-    waiting = {entry["text"]: entry["id"] for entry in json.loads(run("staged", "--json"))}
+    waiting = {entry["text"]: entry["id"] for entry in json.loads(run("staged", "--json"))["entries"]}
     assert len(waiting) == 3
     assert "staged (agent)" in run("staged")
     assert json.loads(run("list", "--json")) == []
@@ -219,7 +229,7 @@ def test_staged_entries_are_listed_approved_rejected_and_restored(
     assert gone["state"] == "rejected"
     run("undo", gone["id"])
     assert "Added" in run("approve", "--all")
-    assert json.loads(run("staged", "--json")) == []
+    assert json.loads(run("staged", "--json")) == {"entries": [], "notes": []}
     assert (run("approve", "--all"), run("reject", "--all")) == (
         "No entries are waiting for approval.\n",
     ) * 2

@@ -104,6 +104,9 @@ def list_(
     everything: Annotated[
         bool, typer.Option("--all", help="Also list superseded and expired entries.")
     ] = False,
+    undone: Annotated[
+        bool, typer.Option("--undone", help="List what `undo` removed. `forget` erases it.")
+    ] = False,
     here: Here = False,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of entries.")] = 100,
     as_json: Json = False,
@@ -112,6 +115,9 @@ def list_(
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
+        if undone:
+            entry_tables.entries(memory.entries.undone()[:limit], as_json)
+            return
         states = () if everything else None
         entries = memory.entries.list(
             type_,
@@ -288,11 +294,16 @@ def why(
 def staged(context: typer.Context, as_json: Json = False) -> None:
     """List the entries and notes that wait for your approval."""
     from memoriter.cli import entry_tables
+    from memoriter.cli.render import to_json
 
     with context.obj.memory() as memory:
-        entry_tables.entries(memory.entries.list(states=("staged",)), as_json)
-        for path in () if as_json else memory.notes.pending():
-            typer.echo(f"{path} (a note; `memoriter approve {path}`)")
+        waiting, notes = memory.entries.list(states=("staged",)), memory.notes.pending()
+    if as_json:
+        to_json({"entries": [asdict(entry) for entry in waiting], "notes": list(notes)})
+        return
+    entry_tables.entries(waiting, as_json=False)
+    for path in notes:
+        typer.echo(f"{path} (a note: run `memoriter approve {path}`, or delete the file)")
 
 
 def approve(
