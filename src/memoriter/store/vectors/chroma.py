@@ -11,6 +11,7 @@ import importlib.util
 import itertools
 import secrets
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,8 @@ COLLECTION = "vectors"
 HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": 400}
 #: Rows in one call, below the limit of SQLite's variables.
 CALL_ROWS = 1000
+#: Attempts to delete a folder, and the pause between two of them.
+REMOVALS, REMOVAL_PAUSE_S = 20, 0.05
 
 _openings = itertools.count()
 
@@ -74,7 +77,7 @@ class ChromaStore:
         """Delete the folders of all other collections."""
         for folder in self._folder.glob("v*-*"):
             if folder.name != name:
-                shutil.rmtree(folder, ignore_errors=True)
+                _remove(folder)
 
     def close(self) -> None:
         """Do nothing: each table closes its own files."""
@@ -87,6 +90,15 @@ class ChromaStore:
         # read the files again.
         path = f"{self._folder / name}/{'./' * (1 + next(_openings) % 1000)}"
         return chromadb.PersistentClient(path=path, settings=Settings(anonymized_telemetry=False))
+
+
+def _remove(folder: Path) -> None:
+    """Delete a folder. Chroma's threads may still write into it for a moment, so what appears again is deleted too."""
+    for _ in range(REMOVALS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(REMOVAL_PAUSE_S)
 
 
 class ChromaTable:
