@@ -75,11 +75,11 @@ async def call_tool(address: str, token: str, name: str, arguments: dict[str, An
         return (await client.call_tool(name, arguments)).structured_content
 
 
-def write_until(client: httpx.Client, heard: threading.Event) -> None:
-    """Store one entry after the other, until another gateway has announced one."""
+def write_until(client: httpx.Client, announced: threading.Event) -> None:
+    """Store one entry after the other, until another gateway has announced a change."""
     for number in itertools.count():
         ask(client, "memory_store", text=f"Boiler number {number} is serviced in October.")
-        if heard.wait(0.2):
+        if announced.wait(0.2):
             return
 
 
@@ -106,11 +106,11 @@ def test_each_gateway_reads_what_the_other_wrote(postgres: PostgresCluster, tmp_
         transcript = [file["path"] for file in ask(one, "notes.tree")["files"] if "sessions/" in file["path"]]
         assert "oolong" in ask(one, "memory_get", path=transcript[0])["text"]
         # A gateway looks at intervals. The first look has nothing to compare with, so one write may be too early.
-        heard = threading.Event()
+        announced = threading.Event()
         with ThreadPoolExecutor(1) as pool:
-            writing = pool.submit(write_until, one, heard)
+            writing = pool.submit(write_until, one, announced)
             assert events.until("entries")
-            heard.set()
+            announced.set()
             writing.result()
 
         saved = asyncio.run(
