@@ -49,7 +49,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "vault/Cooking",
         "team-notes",
         "work-notes",
-        "work/docs",
+        "docs",
         "drafts",
         ".openclaw/workspace",
         ".claude/projects",

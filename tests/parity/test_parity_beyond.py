@@ -1,4 +1,4 @@
-"""Requirements X1 to X16: what users of similar programs ask for. X10 (Postgres) is absent by decision."""
+"""Requirements X1 to X16: what users of similar programs ask for. X10 is tested in tests/store and tests/http."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def count_notes(notes: int, folders: int) -> str:
 # ---- collections ----------------------------------------------------------------------------------------------
 
 
-@app.command("add", epilog="Example: memoriter collection add docs ~/work/docs --pattern '**/*.md'")
+@app.command("add", epilog="Example: memoriter collection add docs ~/docs --pattern '**/*.md'")
 def add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '-' and '_'.")],

@@ -129,7 +129,7 @@ class Settings(Section):
     collections: Mapping[str, CollectionSettings] = Field(
         default={},
         description="Named folders of notes that are indexed and searched together with the workspace, such as "
-        "`{journal: ~/journal, docs: {path: ~/work/docs, pattern: '**/*.md'}}`.",
+        "`{journal: ~/journal, docs: {path: ~/docs, pattern: '**/*.md'}}`.",
     )
     store: StoreSettings = Field(default_factory=StoreSettings)
     files: FileSettings = Field(default_factory=FileSettings)

@@ -289,10 +289,10 @@ class PostgresIndex:
         try:
             self._build_graph(identity.dimensions)
         except errors.InsufficientPrivilege as error:
-            log.warning(
-                "every vector of %s is compared, because no graph can be built: %s", self.place, error
-            )
+            self._vector_problem = f"Every vector is compared, because no graph can be built: {error}"
+            log.warning("%s: %s", self.place, self._vector_problem)
             return
+        self._vector_problem = None
         with self._database.write() as connection:
             vectors.add_to_graph(connection, self.name)
 
