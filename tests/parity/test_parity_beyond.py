@@ -1,4 +1,4 @@
-"""Requirements X1 to X16: what users of similar programs ask for. X10 is tested in tests/store and tests/http."""
+"""Requirements X1 to X16: what users of similar programs ask for."""
 
 from __future__ import annotations
 
@@ -129,6 +129,29 @@ def test_x9_servers_and_integrations_exist(run) -> None:
         assert find_spec(f"memoriter.integrations.{name}"), name
     for name in ("server.http", "server.mcp", "integrations.openclaw"):
         assert find_spec(f"memoriter.{name}"), name
+
+
+def test_x10_two_machines_share_a_memory_on_postgres(postgres, tmp_path: Path) -> None:
+    """The rest is tested in tests/store, tests/backup and tests/http."""
+    tenant = tmp_path.name
+    overrides = {
+        "store.url": postgres.url,
+        "store.tenant": tenant,
+        "embedding.provider": "none",
+        "search.rerank": False,
+    }
+    with (
+        Memory.open(home=tmp_path / "one", overrides=overrides) as one,
+        Memory.open(home=tmp_path / "two", overrides=overrides) as two,
+        Memory.open(home=tmp_path / "other", overrides={**overrides, "store.tenant": "other"}) as other,
+    ):
+        one.remember("Mira is allergic to hazelnuts")
+        path = one.save("The heron nests at the north pond.").path
+        assert [hit.entry.text for hit in two.entries.search("hazelnuts").hits] == [
+            "Mira is allergic to hazelnuts"
+        ]
+        assert [hit.path for hit in two.search("heron north pond").hits] == [path]
+        assert (other.entries.search("hazelnuts").hits, other.search("heron north pond").hits) == ((), ())
 
 
 def test_x11_secrets_never_reach_storage_providers_or_prompts(open_memory, note, tmp_path: Path) -> None:
