@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -17,6 +19,8 @@ from memoriter.errors import MemoriterError, SourceError, WriteError
 from memoriter.integrations.copying import ImportReport
 from memoriter.integrations.exports import import_export
 from memoriter.records import Imported
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.toolbox import Toolbox
 
 
 @pytest.fixture
@@ -124,6 +128,46 @@ def test_a_conversation_that_went_on_is_updated(memory: Memory, tmp_path: Path) 
     file.write_text(json.dumps(chatgpt(longer)))
     assert counts(import_export(memory, file))[1] == {"session grown": 1}
     assert "stork" in texts(memory, "stork", source="sessions")
+
+
+def operation(memory: Memory, name: str, **arguments: object) -> dict[str, Any]:
+    result = Toolbox(memory, tools=OPERATIONS, access="admin").call(name, arguments)
+    assert "error" not in result, result
+    return dict(result)
+
+
+def test_an_operation_imports_conversations_and_undoes_it(memory: Memory) -> None:
+    data = json.dumps(chatgpt())
+    would = operation(memory, "entries.import", data=data, dryRun=True)
+    assert (would["added"], would["sessions"]["added"], would["sessions"]["titles"]) == (2, 1, ["Heron"])
+    assert not list(memory.settings.agent_folder.rglob("*.jsonl"))
+    made = operation(memory, "entries.import", data=data)
+    assert made["sessions"]["added"] == 1
+    assert operation(memory, "entries.import", data=data)["sessions"]["already"] == 1
+    assert "Blaarmeersen" in texts(memory, "heron Ghent nest", source="sessions")
+    undone = operation(
+        memory, "entries.undo_import", entries=made["entries"], sessions=made["sessions"]["files"]
+    )
+    assert (undone["removed"], undone["sessionsRemoved"]) == (2, 1)
+    assert texts(memory, "heron Ghent nest", source="sessions") == ""
+    assert not list(memory.settings.agent_folder.rglob("*.jsonl"))
+
+
+def test_the_undo_of_an_import_keeps_a_conversation_that_went_on(memory: Memory, tmp_path: Path) -> None:
+    made = operation(memory, "entries.import", data=json.dumps(chatgpt()))
+    longer = [
+        node("a2", "q2", ["q3"], "assistant", "好的，记住了。"),
+        node("q3", "a2", [], "user", "The stork came on Monday."),
+    ]
+    assert operation(memory, "entries.import", data=json.dumps(chatgpt(longer)))["sessions"]["longer"] == 1
+    outside = tmp_path / "outside.jsonl"
+    outside.write_text("{}")
+    digest = hashlib.sha256(b"{}").hexdigest()
+    files = [*made["sessions"]["files"], {"path": "../../../../outside.jsonl", "version": digest}]
+    undone = operation(memory, "entries.undo_import", sessions=files)
+    assert (undone["sessionsRemoved"], undone["sessionsChanged"]) == (0, 2)
+    assert "stork" in texts(memory, "stork", source="sessions")
+    assert outside.exists()
 
 
 def test_an_archive_and_a_folder_are_read_too(memory: Memory, tmp_path: Path) -> None:

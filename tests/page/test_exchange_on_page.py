@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from serving import Served, served
@@ -78,6 +80,104 @@ def test_files_are_previewed_imported_and_undone(gateway: Served, visit: Visit, 
     expect(page.locator(".entries tr[data-id]")).to_have_count(1)
     assert texts(gateway) == ["Tea at four"]
     assert not (gateway.workspace / "memory/imported/kiln.md").exists()
+
+
+def conversation(number: int, text: str) -> dict[str, Any]:
+    """A conversation as ChatGPT exports it."""
+    said = {
+        "q": ("user", f"Where is jar {number}?", None, ["a"]),
+        "a": ("assistant", text, "q", []),
+    }
+    nodes = {
+        key: {
+            "id": key,
+            "parent": parent,
+            "children": children,
+            "message": {
+                "id": key,
+                "author": {"role": role},
+                "create_time": 1_700_000_000 + number,
+                "content": {"content_type": "text", "parts": [words]},
+                "recipient": "all",
+            },
+        }
+        for key, (role, words, parent, children) in said.items()
+    }
+    return {"id": f"talk-{number}", "title": f"Jar {number}", "mapping": nodes, "current_node": "a"}
+
+
+#: Drops files on an element as a person does: over it, and then down.
+DROPPED = """async ([selector, files]) => {
+  const data = new DataTransfer();
+  for (const [name, bytes] of files) data.items.add(new File([new Uint8Array(bytes)], name));
+  const target = document.querySelector(selector);
+  const at = { bubbles: true, cancelable: true, dataTransfer: data };
+  target.dispatchEvent(new DragEvent("dragenter", at));
+  const taken = !target.dispatchEvent(new DragEvent("dragover", at));
+  const shown = document.querySelector(".dropping") !== null;
+  target.dispatchEvent(new DragEvent("drop", at));
+  return [taken, shown, document.querySelector(".dropping") !== null];
+}"""
+
+
+def archive(files: dict[str, str], method: int = zipfile.ZIP_DEFLATED) -> list[int]:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as packed:
+        for name, text in files.items():
+            packed.writestr(name, text)
+    return list(stream.getvalue())
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED])
+def test_a_dropped_archive_becomes_sessions_and_memories_and_is_undone(
+    method: int, gateway: Served, visit: Visit
+) -> None:
+    talks = [conversation(1, "On the shelf beside the quinces."), conversation(2, "在窗边的架子上。")]
+    files = {"chat.html": "<p>", "export/conversations.json": json.dumps([*talks, *CHATGPT])}
+    page = visit(gateway, "#/memories").page
+    expect(page.locator(".entries")).to_be_visible()
+    dropped = page.evaluate(DROPPED, ["h1", [["chatgpt.zip", archive(files, method)]]])
+    assert dropped == [True, True, False]
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".import-file")).to_contain_text("1 new memory. 2 new conversations.")
+    expect(dialog.locator(".import-file")).to_contain_text("Jar 2")
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(page.locator(".said")).to_contain_text("Imported. 1 new memory. 2 new conversations.")
+    found = gateway.ask("memory.search", query="shelf quinces", source="sessions")["results"]
+    assert [hit["path"] for hit in found] == ["sessions/chatgpt/talk-1.jsonl"]
+    page.keyboard.press("u")
+    expect(page.locator(".said")).to_contain_text("The import was undone.")
+    assert texts(gateway) == ["Tea at four"]
+    assert list(gateway.home.rglob("talk-*.jsonl")) == []
+
+
+def test_a_file_larger_than_a_request_is_imported_in_parts(gateway: Served, visit: Visit) -> None:
+    talks = [conversation(number, '架子["上"] {, \\ ' * 20_000) for number in range(20)]
+    page = visit(gateway, "#/memories").page
+    expect(page.locator(".entries")).to_be_visible()
+    data = json.dumps(talks, ensure_ascii=False).encode()
+    assert len(data) > 4 * 1024 * 1024  # more than the gateway accepts at once
+    page.get_by_role("button", name="Import …").click()
+    dialog = page.get_by_role("dialog")
+    file = {"name": "conversations.json", "mimeType": "application/json", "buffer": data}
+    dialog.get_by_label("Choose files").set_input_files([file])
+    expect(dialog.locator(".import-file")).to_contain_text("20 new conversations.")
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(page.locator(".said")).to_contain_text("Imported. 20 new conversations.")
+    assert len(list(gateway.home.rglob("talk-*.jsonl"))) == 20
+
+
+def test_an_archive_without_conversations_and_a_damaged_one_are_explained(
+    gateway: Served, visit: Visit
+) -> None:
+    page = visit(gateway, "#/memories").page
+    expect(page.locator(".entries")).to_be_visible()
+    photos = archive({"photos/cat.txt": "cat"})
+    damaged = archive({"conversations.json": json.dumps(CHATGPT)})[:-30]
+    page.evaluate(DROPPED, ["main", [["photos.zip", photos], ["damaged.zip", damaged]]])
+    files = page.get_by_role("dialog").locator(".import-file")
+    expect(files.nth(0).get_by_role("alert")).to_have_text("The archive contains no conversations.json.")
+    expect(files.nth(1).get_by_role("alert")).to_contain_text("The archive cannot be read.")
 
 
 def test_what_is_filtered_or_selected_is_downloaded_and_can_be_imported(

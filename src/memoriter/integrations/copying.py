@@ -45,6 +45,9 @@ class ImportStep:
     action: ImportAction
     #: The reason why it was skipped.
     note: str = ""
+    #: The title of a conversation, and the digest of its transcript.
+    title: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,8 @@ class ImportReport:
     entries: Imported
     remarks: tuple[str, ...] = ()
     dry_run: bool = False
+    #: Conversations that cannot be read.
+    damaged: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +117,10 @@ def plan_copy(
         action = _compare(source, root, target, grows=kind == "session", transcript=transcript)
     except (SourceError, OSError) as error:
         return ImportStep(kind, source, target, "other", str(error))
-    return ImportStep(
-        kind, source, target, action, "a different file exists there" if action == "other" else ""
-    )
+    note = "a different file exists there" if action == "other" else ""
+    version = hashlib.sha256(transcript.to_bytes()).hexdigest() if transcript else ""
+    title = str(transcript.records[0].get("title") or "") if transcript else ""
+    return ImportStep(kind, source, target, action, note, title, version)
 
 
 def copy_file(step: ImportStep, root: Path, transcript: SealedTranscript | None = None) -> ImportStep:
@@ -126,6 +132,22 @@ def copy_file(step: ImportStep, root: Path, transcript: SealedTranscript | None 
     except (SourceError, NotFound, OSError) as error:
         return ImportStep(step.kind, step.source, step.target, "other", str(error))
     return step
+
+
+def remove_copy(root: Path, target: Path, version: str) -> bool:
+    """Remove a file that was copied here, unless it has changed since. Returns whether it was removed."""
+    parts = target.relative_to(root).parts[:-1]
+    try:
+        with shared.changing(target), open_folder(root, parts) as folder:
+            file = folder / target.name
+            with _open_regular(file) as existing:
+                same = hashlib.sha256(existing.read()).hexdigest() == version
+            if same:
+                file.unlink()
+                sync_folder(folder)
+            return same
+    except (NotFound, SourceError):
+        return False
 
 
 # ---- comparing ------------------------------------------------------------------------------------------------

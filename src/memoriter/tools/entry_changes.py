@@ -1,4 +1,4 @@
-"""Operations by which the owner changes entries: add, edit, merge, supersede, undo, forget, approve, reject, import.
+"""Operations by which the owner changes entries: add, edit, merge, supersede, undo, forget, approve, reject.
 
 Each change is an event in the history of the entry. A caller can pass the `seq` of the entry it has seen as `ifSeq`:
 if the entry has changed since, the operation fails and changes nothing.
@@ -7,21 +7,15 @@ if the entry has changed since, the operation fails and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from memoriter.errors import BadArgument, WriteError
+from memoriter.errors import BadArgument
 from memoriter.records import Entry, EntryType
-from memoriter.tools.entries import EntryJson, EventJson, FilterArguments, IdArguments, ListedState, Time
+from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
-from memoriter.tools.tool import Arguments, Call, Count, Prose, Shape, Tool
-
-#: Entries in one export. The command line exports all of them.
-MAX_EXPORTED = 20_000
-#: Characters in one import.
-MAX_IMPORTED = 64_000_000
+from memoriter.tools.tool import Arguments, Call, Prose, Shape, Tool
 
 Text = Annotated[
     str, Field(max_length=10_000, description="One statement that can be understood on its own.")
@@ -251,110 +245,10 @@ def _reject(call: Call[IdsArguments]) -> RejectResult:
     return RejectResult(rejected=[entry.id for entry in call.memory.entries.reject(call.arguments.ids)])
 
 
-# ---- export and import --------------------------------------------------------------------------------------------
-
-
-class ExportArguments(FilterArguments):
-    """Arguments of `entries.export`."""
-
-    states: list[ListedState] = Field(
-        default=["active", "staged", "superseded", "expired"], max_length=20, description="Only these states."
-    )
-    ids: list[str] | None = Field(
-        default=None, max_length=MAX_EXPORTED, description="Only these entries, by their whole ids."
-    )
-
-
-class ExportResult(Shape):
-    """Entries, one JSON object per line."""
-
-    data: str = ""
-    total: Count = 0
-    truncated: bool = False
-
-
-class ImportArguments(Arguments):
-    """Arguments of `entries.import`."""
-
-    data: str = Field(max_length=MAX_IMPORTED, description="The content of the file.")
-    dry_run: bool = Field(default=False, description="Only report what would be imported.")
-
-
-class AddedJson(Shape):
-    """An entry that an import added."""
-
-    id: str
-    seq: int = Field(description="The number of its newest change.")
-
-
-class ImportResult(Shape):
-    """Numbers of imported entries."""
-
-    added: Count = 0
-    already: Count = Field(default=0, description="Entries that existed before and were not changed.")
-    refused: Count = Field(default=0, description="Entries whose texts were forgotten before.")
-    preview: list[str] = Field(default=[], description="The first texts.")
-    entries: list[AddedJson] = Field(
-        default=[], description="Every entry that was added. `entries.undo_import` takes them."
-    )
-    dry_run: bool = False
-
-
-class AddedArguments(Arguments):
-    """An entry that an import added."""
-
-    id: str = Field(max_length=64, description="Its id.")
-    seq: int = Field(description="The number of its newest change after the import.")
-
-
-class UndoImportArguments(Arguments):
-    """Arguments of `entries.undo_import`."""
-
-    entries: list[AddedArguments] = Field(max_length=1_000_000, description="`entries` of the import.")
-
-
-class UndoImportResult(Shape):
-    """Numbers of entries of an import that was undone."""
-
-    removed: Count = 0
-    changed: Count = Field(default=0, description="Entries that have changed since, and stay.")
-
-
-def _export(call: Call[ExportArguments]) -> ExportResult:
-    asked = call.arguments
-    lines = call.memory.entries.export(ids=asked.ids, **asked.filters())
-    exported = list(islice(lines, MAX_EXPORTED + 1))
-    truncated = next(lines, None) is not None
-    return ExportResult(data="\n".join(exported) + "\n", total=len(exported) - 1, truncated=truncated)
-
-
-def _import(call: Call[ImportArguments]) -> ImportResult:
-    asked = call.arguments
-    imported = call.memory.entries.import_(asked.data, dry_run=asked.dry_run)
-    if not (imported.added or imported.already or imported.refused):
-        raise WriteError(
-            "Nothing was imported: the data contains no memories. `memoriter import` also imports conversations."
-        )
-    return ImportResult(
-        added=imported.added,
-        already=imported.already,
-        refused=imported.refused,
-        preview=list(imported.preview),
-        entries=[] if asked.dry_run else [AddedJson(id=id_, seq=seq) for id_, seq in imported.entries],
-        dry_run=asked.dry_run,
-    )
-
-
-def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
-    added = {entry.id: entry.seq for entry in call.arguments.entries}
-    removed = call.memory.entries.undo_import(added)
-    return UndoImportResult(removed=len(removed), changed=len(added) - len(removed))
-
-
 # ---- the table ----------------------------------------------------------------------------------------------------
 
 
-def _owner_only(
+def owner_only(
     name: str,
     description: str,
     arguments: type[Arguments],
@@ -376,7 +270,7 @@ def _owner_only(
 
 
 OPERATIONS = (
-    _owner_only(
+    owner_only(
         "entries.add",
         "Remember a statement of the owner. A repeated statement is stored once. A statement that contradicts an "
         "older one replaces it.",
@@ -384,14 +278,14 @@ OPERATIONS = (
         AddResult,
         _add,
     ),
-    _owner_only(
+    owner_only(
         "entries.edit",
         "Change the text or the properties of an entry. The old version stays in its history.",
         EditArguments,
         EditResult,
         _edit,
     ),
-    _owner_only(
+    owner_only(
         "entries.merge",
         "Replace several entries by one. It has the given text, or the longest text of the merged entries.",
         MergeArguments,
@@ -399,7 +293,7 @@ OPERATIONS = (
         _merge,
         destructive=True,
     ),
-    _owner_only(
+    owner_only(
         "entries.supersede",
         "Replace an entry by a new statement. The old entry is hidden and stays in the history.",
         SupersedeArguments,
@@ -407,7 +301,7 @@ OPERATIONS = (
         _supersede,
         destructive=True,
     ),
-    _owner_only(
+    owner_only(
         "entries.undo",
         "Undo the newest change of one entry, or of all entries. Forgotten entries cannot be restored.",
         UndoArguments,
@@ -415,7 +309,7 @@ OPERATIONS = (
         _undo,
         destructive=True,
     ),
-    _owner_only(
+    owner_only(
         "entries.forget",
         "Erase entries and every copy of them permanently. Name them in exactly one way: an id, a query, a session, a "
         "source or a time. A query erases an entry only if exactly one clearly matches. Otherwise the result lists "
@@ -425,44 +319,20 @@ OPERATIONS = (
         _forget,
         destructive=True,
     ),
-    _owner_only(
+    owner_only(
         "entries.approve",
         "Activate staged entries. Each is compared with the active entries, so that nothing is stored twice.",
         IdsArguments,
         ApproveResult,
         _approve,
     ),
-    _owner_only(
+    owner_only(
         "entries.reject",
         "Reject staged entries. They are hidden, not staged again, and erased after the retention time of expired "
         "entries. Until then the rejection can be undone.",
         IdsArguments,
         RejectResult,
         _reject,
-        destructive=True,
-    ),
-    _owner_only(
-        "entries.export",
-        f"Export entries with their history, one JSON object per line. Returns at most {MAX_EXPORTED:,} entries; "
-        "`memoriter export` writes all of them.",
-        ExportArguments,
-        ExportResult,
-        _export,
-    ),
-    _owner_only(
-        "entries.import",
-        "Import an export of memoriter, mem0 or ChatGPT, or plain JSON. Imports everything or nothing. Entries that "
-        "exist already are not changed.",
-        ImportArguments,
-        ImportResult,
-        _import,
-    ),
-    _owner_only(
-        "entries.undo_import",
-        "Undo an import: remove the entries that it added, except those that have changed since.",
-        UndoImportArguments,
-        UndoImportResult,
-        _undo_import,
         destructive=True,
     ),
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from memoriter.tools import (
     entries,
     entry_changes,
+    exchange,
     health,
     map,  # noqa: A004
     notes,
@@ -26,7 +27,7 @@ from memoriter.tools.toolbox import TOOLS, Toolbox
 if TYPE_CHECKING:
     from memoriter.memory import Memory
 
-_MODULES = (search, turns, entries, entry_changes, notes, recalls, map, overview, health)
+_MODULES = (search, turns, entries, entry_changes, exchange, notes, recalls, map, overview, health)
 
 OPERATIONS: Mapping[str, Tool] = {
     **TOOLS,

@@ -12,11 +12,12 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import SourceError, WriteError
-from memoriter.integrations.copying import ImportReport, ImportStep, copy_file, plan_copy
+from memoriter.integrations.copying import ImportReport, ImportStep, copy_file, plan_copy, remove_copy
 from memoriter.integrations.exports.claude_mem import ClaudeMem
 from memoriter.integrations.exports.conversations import (
     Conversation,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 SQLITE_MAGIC = b"SQLite format 3\0"
 #: Maximum number of notes.
 MAX_NOTES = 50_000
+#: A transcript of another program: its name, and the id of the conversation.
+_SESSION_PATH = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+\.jsonl")
 KNOWN = "memoriter, ChatGPT, Claude, mem0, basic-memory or claude-mem"
 
 
@@ -49,6 +52,27 @@ def import_export(memory: Memory, source: Path, *, dry_run: bool = False) -> Imp
     if not dry_run:
         memory.mark_changed()
     return report
+
+
+def import_text(memory: Memory, text: str, *, dry_run: bool = False) -> ImportReport:
+    """Import the content of a file that another program has exported, as `import_export` does with the file."""
+    report = _import_json(memory, Path("import"), [text], dry_run=dry_run)
+    if report.steps and not dry_run:
+        memory.mark_changed()
+    return report
+
+
+def undo_sessions(memory: Memory, sessions: Mapping[str, str]) -> tuple[str, ...]:
+    """Remove imported transcripts that have not changed since, and return their paths.
+
+    ``sessions`` are paths in the folder of the sessions, and the digests of the transcripts as they were imported.
+    """
+    root = memory.settings.agent_folder / "sessions"
+    known = {path: digest for path, digest in sessions.items() if _SESSION_PATH.fullmatch(path)}
+    removed = tuple(path for path, digest in known.items() if remove_copy(root, root / path, digest))
+    if removed:
+        memory.mark_changed()
+    return removed
 
 
 def _import(memory: Memory, source: Path, *, dry_run: bool) -> ImportReport:
@@ -124,7 +148,8 @@ def _import_json(memory: Memory, source: Path, texts: Iterable[str], *, dry_run:
             )
             name = name or ("mem0" if '"memory"' in text[:100_000] else "entries")
     remarks = (f"Damaged conversations that were left out: {damaged}.",) if damaged else ()
-    return _report(memory, name, source, steps, entries, remarks, dry_run=dry_run)
+    report = _report(memory, name, source, steps, entries, remarks, dry_run=dry_run)
+    return replace(report, damaged=damaged)
 
 
 def _read_all(

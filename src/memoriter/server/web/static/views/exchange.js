@@ -2,6 +2,7 @@
 // the filters show.
 
 import { ask } from "../api.js";
+import { partsOf, textsOf } from "../archive.js";
 import { ask as dialog } from "../dialogs.js";
 import { el, fill } from "../dom.js";
 import { form } from "../forms.js";
@@ -10,22 +11,25 @@ import { announce, failure, loading, sentence } from "../notices.js";
 
 const NOTE = /\.(?:md|markdown)$/i;
 const PAGE_SIZE = 500;
+const MAX_EXAMPLES = 20;
 
-/** Let files be dropped anywhere on an element. */
+/** Let files be dropped anywhere on the page. `place` shows that they can. Returns a function that ends this. */
 export function acceptFiles(place, done) {
-  const holdsFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
-  place.addEventListener("dragover", (event) => {
-    if (!holdsFiles(event)) return;
-    event.preventDefault();
+  const ends = new AbortController();
+  const on = (name, act) =>
+    addEventListener(name, (event) => [...(event.dataTransfer?.types ?? [])].includes("Files") && act(event), ends);
+  place.dataset.drop = t("import.drop");
+  on("dragover", (event) => {
+    event.preventDefault(); // otherwise the browser would open the file
     place.classList.add("dropping");
   });
-  place.addEventListener("dragleave", (event) => place.contains(event.relatedTarget) || place.classList.remove("dropping"));
-  place.addEventListener("drop", (event) => {
-    place.classList.remove("dropping");
-    if (!holdsFiles(event)) return;
+  on("dragleave", (event) => event.relatedTarget || place.classList.remove("dropping"));
+  on("drop", (event) => {
     event.preventDefault();
+    place.classList.remove("dropping");
     importFiles([...event.dataTransfer.files], done);
   });
+  return () => ends.abort();
 }
 
 /** Ask for files, show what they contain, and import them. */
@@ -33,7 +37,7 @@ export function importFiles(files, done) {
   dialog(
     t("import.title"),
     (body, close) => {
-      const chosen = el("input", { type: "file", multiple: true, accept: ".json,.jsonl,.md,.markdown,.txt", onchange: () => look(chosen.files) });
+      const chosen = el("input", { type: "file", multiple: true, accept: ".json,.jsonl,.zip,.md,.markdown,.txt", onchange: () => look(chosen.files) });
       const label = el("label", { class: "file-choice" }, t("import.choose"), chosen);
       const found = el("div", { class: "stack" });
       body.append(el("p", { class: "hint" }, t("import.hint")), label, found);
@@ -49,74 +53,111 @@ async function preview(files, place, close, done) {
   fill(place, loading());
   const plans = await Promise.all(files.map(plan));
   const usable = plans.filter((one) => !one.error);
+  const steps = usable.flatMap((one) => one.steps);
+  const progress = el("p", { class: "hint", role: "status" });
   const run = async () => {
     const reports = [];
-    for (const one of usable) reports.push(await one.run());
+    let problem = "";
+    try {
+      for (const step of steps) {
+        if (steps.length > 1) fill(progress, t("import.progress", { n: number(reports.length + 1), total: number(steps.length) }));
+        reports.push(await step());
+      }
+    } catch (error) {
+      if (reports.length === 0) throw error;
+      problem = sentence(error);
+    }
     close();
-    report(reports, done);
+    report(reports, problem, done);
   };
   const nodes = plans.map((one) =>
     el("section", { class: "import-file" }, el("h3", {}, one.name), one.error ? failure(one.error, null) : one.shown),
   );
-  fill(place, usable.length > 0 ? form(nodes, t("import.run"), run, close) : nodes);
+  fill(place, usable.length > 0 ? form([...nodes, progress], t("import.run"), run, close) : nodes);
 }
 
-/** What a file contains, and how to import it. */
+/** What a file contains, and the steps that import it. */
 async function plan(file) {
   try {
-    const text = await file.text();
-    return { name: file.name, ...(NOTE.test(file.name) ? notePlan(file.name, text) : await entriesPlan(text)) };
+    if (NOTE.test(file.name)) return { name: file.name, ...notePlan(file.name, await file.text()) };
+    const parts = (await Promise.all((await textsOf(file)).map(partsOf))).flat();
+    return { name: file.name, ...(await entriesPlan(parts)) };
   } catch (error) {
     return { name: file.name, error };
   }
 }
 
-async function entriesPlan(data) {
-  const would = await ask("entries.import", { data, dryRun: true });
-  const run = async () => {
+async function entriesPlan(parts) {
+  const found = [];
+  for (const data of parts) found.push(await ask("entries.import", { data, dryRun: true }));
+  const steps = parts.map((data) => async () => {
     const made = await ask("entries.import", { data });
-    return { ...made, undo: () => ask("entries.undo_import", { entries: made.entries }) };
-  };
-  const texts = would.preview.map((text) => el("li", {}, text));
-  const more = would.added - would.preview.length;
+    return { ...made, undo: () => ask("entries.undo_import", { entries: made.entries, sessions: made.sessions.files }) };
+  });
+  const sessions = found.map((one) => one.sessions);
+  const titles = sessions.flatMap((one) => one.titles);
+  const texts = found.flatMap((one) => one.preview);
   const shown = [
-    el("p", {}, counts(would)),
-    texts.length > 0 && el("ul", { class: "import-preview", tabindex: "0" }, texts, more > 0 && el("li", { class: "faint" }, t("import.more", { n: number(more) }))),
+    el("p", {}, counts(found)),
+    examples(texts, total(found, "added"), "import.more"),
+    examples(titles, total(sessions, "added"), "import.sessions.more"),
   ];
-  return { shown, run };
+  return { shown, steps };
+}
+
+function examples(texts, all, more) {
+  const some = texts.slice(0, MAX_EXAMPLES);
+  if (some.length === 0) return null;
+  const rest = all > some.length && el("li", { class: "faint" }, t(more, { n: number(all - some.length) }));
+  return el("ul", { class: "import-preview", tabindex: "0" }, some.map((text) => el("li", {}, text)), rest);
 }
 
 function notePlan(name, text) {
   const path = `memory/imported/${name.replace(/\.markdown$/i, ".md").replace(/[\\/\x00-\x1f]/g, "-")}`;
-  const run = async () => {
+  const write = async () => {
     const { version } = await ask("notes.put", { path, text });
     return { notes: 1, undo: () => ask("notes.put", { path, version, remove: true }) };
   };
-  return { shown: el("p", {}, t("import.note", { path })), run };
+  return { shown: el("p", {}, t("import.note", { path })), steps: [write] };
 }
 
-const counts = ({ added, already, refused }) =>
-  [tn("import.added", added), already > 0 && tn("import.already", already), refused > 0 && tn("import.refused", refused)]
-    .filter(Boolean)
-    .join(" ");
+const total = (reports, name) => reports.reduce((sum, one) => sum + (one[name] ?? 0), 0);
+
+/** A sentence for each number that is not zero: memories, conversations, notes. */
+function counts(reports) {
+  const sessions = reports.map((one) => one.sessions ?? {});
+  const said = (key, some, name) => total(some, name) > 0 && tn(key, total(some, name));
+  const parts = [
+    said("import.added", reports, "added"),
+    said("import.already", reports, "already"),
+    said("import.refused", reports, "refused"),
+    said("import.sessions", sessions, "added"),
+    said("import.sessions.longer", sessions, "longer"),
+    said("import.sessions.already", sessions, "already"),
+    said("import.sessions.other", sessions, "other"),
+    said("import.sessions.damaged", sessions, "damaged"),
+    said("import.notes", reports, "notes"),
+  ];
+  return parts.filter(Boolean).join(" ");
+}
 
 /** Say what was imported, and offer to undo it. */
-function report(reports, done) {
-  const sum = (name) => reports.reduce((total, one) => total + (one[name] ?? 0), 0);
-  const total = { added: sum("added"), already: sum("already"), refused: sum("refused") };
-  const notes = sum("notes");
-  const parts = [(total.added || total.already || total.refused || !notes) && counts(total), notes > 0 && tn("import.notes", notes)];
+function report(reports, problem, done) {
   const undo = async () => {
     try {
       let left = 0;
-      for (const one of reports) left += (await one.undo()).changed ?? 0;
+      for (const one of reports) {
+        const { changed = 0, sessionsChanged = 0 } = await one.undo();
+        left += changed + sessionsChanged;
+      }
       announce(left > 0 ? tn("import.undone.but", left) : t("import.undone"));
     } catch (error) {
       announce(sentence(error));
     }
     done();
   };
-  announce([t("import.done"), ...parts.filter(Boolean)].join(" "), t("do.undo"), undo);
+  const text = [t(problem ? "import.partly" : "import.done"), counts(reports), problem];
+  announce(text.filter(Boolean).join(" "), t("do.undo"), undo);
   done();
 }
 

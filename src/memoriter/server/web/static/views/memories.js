@@ -66,7 +66,7 @@ export function memoriesView(main) {
     ),
     split,
   );
-  acceptFiles(split, () => changed(""));
+  const refuseFiles = acceptFiles(split, () => changed(""));
 
   async function request({ offset, around }, call = ask) {
     const answer = await call("entries.list", {
@@ -301,7 +301,7 @@ export function memoriesView(main) {
     actions: () => [{ text: t("export.open"), run: () => download(asArguments(filters)) }, ...panel.actions()],
     key,
     escape: () => (open ? (close(), true) : false),
-    close: () => (newList.stop(), filtering.stop(), panel.stop(), forgetList()),
+    close: () => (newList.stop(), filtering.stop(), panel.stop(), refuseFiles(), forgetList()),
   };
 }
 

@@ -1,0 +1,210 @@
+"""Operations by which the owner exports entries, imports the exports of other programs, and undoes an import."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import islice
+
+from pydantic import Field
+
+from memoriter.errors import WriteError
+from memoriter.tools.entries import FilterArguments, ListedState
+from memoriter.tools.entry_changes import owner_only
+from memoriter.tools.tool import Arguments, Call, Count, Shape
+
+#: Entries in one export. The command line exports all of them.
+MAX_EXPORTED = 20_000
+#: Characters in one import.
+MAX_IMPORTED = 64_000_000
+#: Titles of conversations in the report of an import.
+MAX_TITLES = 20
+
+
+class ExportArguments(FilterArguments):
+    """Arguments of `entries.export`."""
+
+    states: list[ListedState] = Field(
+        default=["active", "staged", "superseded", "expired"], max_length=20, description="Only these states."
+    )
+    ids: list[str] | None = Field(
+        default=None, max_length=MAX_EXPORTED, description="Only these entries, by their whole ids."
+    )
+
+
+class ExportResult(Shape):
+    """Entries, one JSON object per line."""
+
+    data: str = ""
+    total: Count = 0
+    truncated: bool = False
+
+
+class ImportArguments(Arguments):
+    """Arguments of `entries.import`."""
+
+    data: str = Field(max_length=MAX_IMPORTED, description="The content of the file.")
+    dry_run: bool = Field(default=False, description="Only report what would be imported.")
+
+
+class AddedJson(Shape):
+    """An entry that an import added."""
+
+    id: str
+    seq: int = Field(description="The number of its newest change.")
+
+
+class AddedSessionJson(Shape):
+    """A session that an import added."""
+
+    path: str
+    version: str = Field(description="The digest of its transcript.")
+
+
+class ImportedSessionsJson(Shape):
+    """Conversations of an import. Each becomes a session."""
+
+    added: Count = 0
+    already: Count = Field(default=0, description="Sessions that exist already and are the same.")
+    longer: Count = Field(default=0, description="Sessions that exist already and get new messages.")
+    other: Count = Field(default=0, description="Sessions that were left out: another file exists there.")
+    damaged: Count = Field(default=0, description="Conversations that cannot be read.")
+    titles: list[str] = Field(default=[], description="The first titles of new sessions.")
+    files: list[AddedSessionJson] = Field(
+        default=[], description="Every session that was added. `entries.undo_import` takes them."
+    )
+
+
+class ImportResult(Shape):
+    """Numbers of imported entries and sessions."""
+
+    added: Count = 0
+    already: Count = Field(default=0, description="Entries that existed before and were not changed.")
+    refused: Count = Field(default=0, description="Entries whose texts were forgotten before.")
+    preview: list[str] = Field(default=[], description="The first texts.")
+    entries: list[AddedJson] = Field(
+        default=[], description="Every entry that was added. `entries.undo_import` takes them."
+    )
+    sessions: ImportedSessionsJson = Field(
+        default=ImportedSessionsJson(), description="Conversations of ChatGPT and Claude."
+    )
+    dry_run: bool = False
+
+
+class AddedArguments(Arguments):
+    """An entry that an import added."""
+
+    id: str = Field(max_length=64, description="Its id.")
+    seq: int = Field(description="The number of its newest change after the import.")
+
+
+class AddedSessionArguments(Arguments):
+    """A session that an import added."""
+
+    path: str = Field(max_length=200, description="Its path in the folder of the sessions.")
+    version: str = Field(max_length=64, description="The digest of its transcript after the import.")
+
+
+class UndoImportArguments(Arguments):
+    """Arguments of `entries.undo_import`."""
+
+    entries: list[AddedArguments] = Field(
+        default=[], max_length=1_000_000, description="`entries` of the import."
+    )
+    sessions: list[AddedSessionArguments] = Field(
+        default=[], max_length=100_000, description="`sessions.files` of the import."
+    )
+
+
+class UndoImportResult(Shape):
+    """Numbers of entries and sessions of an import that was undone."""
+
+    removed: Count = 0
+    changed: Count = Field(default=0, description="Entries that have changed since, and stay.")
+    sessions_removed: Count = 0
+    sessions_changed: Count = Field(default=0, description="Sessions that have changed since, and stay.")
+
+
+def _export(call: Call[ExportArguments]) -> ExportResult:
+    asked = call.arguments
+    lines = call.memory.entries.export(ids=asked.ids, **asked.filters())
+    exported = list(islice(lines, MAX_EXPORTED + 1))
+    truncated = next(lines, None) is not None
+    return ExportResult(data="\n".join(exported) + "\n", total=len(exported) - 1, truncated=truncated)
+
+
+def _import(call: Call[ImportArguments]) -> ImportResult:
+    from memoriter.integrations.exports import import_text
+
+    asked = call.arguments
+    report = import_text(call.memory, asked.data, dry_run=asked.dry_run)
+    imported = report.entries
+    actions = Counter(step.action for step in report.steps)
+    new = [step for step in report.steps if step.action == "new"]
+    sessions = ImportedSessionsJson(
+        added=actions["new"],
+        already=actions["same"],
+        longer=actions["grown"],
+        other=actions["other"],
+        damaged=report.damaged,
+        titles=[step.title or step.target.stem for step in new[:MAX_TITLES]],
+        files=[]
+        if asked.dry_run
+        else [
+            AddedSessionJson(path=f"{step.target.parent.name}/{step.target.name}", version=step.version)
+            for step in new
+        ],
+    )
+    if not (imported.added or imported.already or imported.refused or report.steps):
+        raise WriteError("Nothing was imported: the data contains no memories and no conversations.")
+    return ImportResult(
+        added=imported.added,
+        already=imported.already,
+        refused=imported.refused,
+        preview=list(imported.preview),
+        entries=[] if asked.dry_run else [AddedJson(id=id_, seq=seq) for id_, seq in imported.entries],
+        sessions=sessions,
+        dry_run=asked.dry_run,
+    )
+
+
+def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
+    from memoriter.integrations.exports import undo_sessions
+
+    added = {entry.id: entry.seq for entry in call.arguments.entries}
+    files = {session.path: session.version for session in call.arguments.sessions}
+    removed = call.memory.entries.undo_import(added)
+    gone = undo_sessions(call.memory, files)
+    return UndoImportResult(
+        removed=len(removed),
+        changed=len(added) - len(removed),
+        sessions_removed=len(gone),
+        sessions_changed=len(files) - len(gone),
+    )
+
+
+OPERATIONS = (
+    owner_only(
+        "entries.export",
+        f"Export entries with their history, one JSON object per line. Returns at most {MAX_EXPORTED:,} entries; "
+        "`memoriter export` writes all of them.",
+        ExportArguments,
+        ExportResult,
+        _export,
+    ),
+    owner_only(
+        "entries.import",
+        "Import an export of memoriter, mem0, ChatGPT or Claude, or plain JSON. Statements become entries, all of them "
+        "or none, and conversations become sessions. What exists already is not changed.",
+        ImportArguments,
+        ImportResult,
+        _import,
+    ),
+    owner_only(
+        "entries.undo_import",
+        "Undo an import: remove the entries and sessions that it added, except those that have changed since.",
+        UndoImportArguments,
+        UndoImportResult,
+        _undo_import,
+        destructive=True,
+    ),
+)
