@@ -245,17 +245,32 @@ def _play(memory: Memory, planted: Sequence[Planted]) -> Iterator[str]:
 
 
 def _labelled(memory: Memory) -> Iterator[tuple[str, bool]]:
-    """An agent stores what it has read. The next prompt must not show it as the owner's."""
+    """An agent stores what it has read. The next prompt must say so if the host reports the conversation.
+
+    Otherwise it must not show the text as the owner's.
+    """
     toolbox = Toolbox(memory, access="write")
     for number, (text, marker) in enumerate(_payloads(20)):
-        if number % 2:
-            toolbox.call("memory_save", {"content": text, "title": f"Note {marker}"})
-            memory.sync()
-        else:
-            toolbox.call("memory_store", {"text": text})
+        tool = "memory_save" if number % 2 else "memory_store"
+        asked = {"content": text, "title": f"Note {marker}"} if number % 2 else {"text": text}
+        result = toolbox.call(tool, asked)
+        reported = number % 4 < 2
+        if reported:
+            memory.capture_messages(_read_and_stored(text, tool, result), session=f"stored {number}")
+        memory.sync()
         block = memory.recall(text).text
-        lines = read_back(block)[1] if block else []
-        yield text, any(marker in line.text and line.whose == "owner" for line in lines)
+        found = [line.whose for line in read_back(block)[1] if marker in line.text] if block else []
+        yield text, any(whose != "relayed" if reported else whose == "owner" for whose in found)
+
+
+def _read_and_stored(page: str, tool: str, result: Mapping[str, object]) -> Iterator[Message]:
+    """Yield a conversation in which an agent reads a page and then stores what it says."""
+    yield {"role": "user", "content": "What does the page say?"}
+    for number, (name, text) in enumerate([("WebFetch", page), (tool, json.dumps(result))]):
+        call = {"type": "tool_use", "id": f"c{number}", "name": name, "input": {}}
+        yield {"role": "assistant", "content": [call]}
+        answer = {"type": "tool_result", "tool_use_id": f"c{number}", "content": text}
+        yield {"role": "user", "content": [answer]}
 
 
 def _promoted(memory: Memory) -> Iterator[tuple[str, bool]]:

@@ -74,6 +74,7 @@ class AsyncEntries(_Forwarding[Entries]):
     add = forward(Entries.add)
     add_draft = forward(Entries.add_draft)
     capture = forward(Entries.capture)
+    mark_relayed = forward(Entries.mark_relayed)
     get = forward(Entries.get)
     get_many = forward(Entries.get_many)
     detail = forward(Entries.detail)
@@ -133,6 +134,7 @@ class AsyncNotes(_Forwarding[Notes]):
     remove = forward(Notes.remove)
     pending = forward(Notes.pending)
     approve = forward(Notes.approve)
+    mark_relayed = forward(Notes.mark_relayed)
     erase_lines = forward(Notes.erase_lines)
     find_quote = forward(Notes.find_quote)
 
@@ -216,6 +218,7 @@ class AsyncMemory(_Forwarding[Memory]):
     brief = forward(Memory.brief)
     capture = forward(Memory.capture)
     capture_messages = forward(Memory.capture_messages)
+    mark_relayed = forward(Memory.mark_relayed)
     session_began = forward(Memory.session_began)
     session_ended = forward(Memory.session_ended)
     count_waiting_turns = forward(Memory.count_waiting_turns)

@@ -520,11 +520,26 @@ class Memory:
 
         ``trust="agent"``: the caller does not speak for the owner, so nothing is remembered as the owner's words.
         """
-        from memoriter.sessions.messages import turns_of_messages
+        from memoriter.sessions.messages import relayed_refs, turns_of_messages
 
+        messages = list(messages)
+        self.mark_relayed(relayed_refs(messages, self.trust_rules))
         turns = turns_of_messages(messages, self.trust_rules)
         limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
         return self.capture(limited, session=session, record=record, wait=wait)
+
+    def mark_relayed(self, refs: Sequence[str]) -> None:
+        """Lower the trust of what an agent wrote after it had read text from outside to `relayed`.
+
+        ``refs`` are ids of entries and paths of notes, as `relayed_refs` in `sessions.messages` returns them. Those of
+        the owner are not changed.
+        """
+        self._check_open()
+        ids = [ref for ref in refs if referenced_id(ref)]
+        if ids and self.has_entries:
+            self.entries.mark_relayed(ids)
+        for path in dict.fromkeys(ref for ref in refs if not referenced_id(ref)):
+            self.notes.mark_relayed(path)
 
     @property
     def trust_rules(self) -> TrustRules:

@@ -133,6 +133,7 @@ SENTENCES: Mapping[str, str] = {
     "history.replaced": "replaced by the owner",
     "import.refused": "{count} entries were not imported: their texts were forgotten before.",
     "history.proposed": "an agent asked to forget it",
+    "history.relayed": "the agent had read text from outside",
     "history.repeated": "stated before",
     "history.trusted": "the same from a more trusted source",
     "history.no_longer": "no longer true, according to a newer statement",

@@ -325,6 +325,7 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "texts_of": ((None,), {}),
     "capture": (([],), {"session": "s"}),
     "capture_messages": (([],), {"session": "s"}),
+    "mark_relayed": ((("x",),), {}),
     "session_began": (("s",), {}),
     "session_ended": (("s",), {}),
     "count_waiting_turns": (("s",), {}),

@@ -3,6 +3,8 @@ import { readVisibleSessionTranscriptMessageEntries } from "openclaw/plugin-sdk/
 /** Most messages in one call. memoriter recognises those that it has seen before. */
 const MAX_MESSAGES = 400;
 const MAX_TEXT_CHARS = 200_000;
+/** Tools whose results say which memory or note was written. */
+const WRITING = /(^|__)memory(_store|_save)?$/;
 /** Return the last messages of a session, oldest first. */
 export async function readConversation(target) {
     const entries = await readVisibleSessionTranscriptMessageEntries(target);
@@ -11,14 +13,15 @@ export async function readConversation(target) {
 export function compactAll(messages) {
     return messages.slice(-MAX_MESSAGES).map((message) => compact((message ?? {})));
 }
-/** Return the part of a message that memoriter needs: words, sender, and the names of tools. */
+/** Return the part of a message that memoriter needs: words, sender, the names of tools, and what memoriter wrote. */
 function compact(message) {
     const { role, timestamp, provenance, customType, toolName, toolCallId, details } = message;
     const isSpeech = role === "user" || role === "assistant";
     const inner = details;
+    const isNeeded = isSpeech || WRITING.test(String(inner?.toolName ?? toolName ?? ""));
     return {
         role,
-        content: isSpeech ? blocks(message.content) : [],
+        content: isNeeded ? blocks(message.content) : [],
         timestamp,
         ...(provenance ? { provenance } : {}),
         ...(customType ? { customType } : {}),

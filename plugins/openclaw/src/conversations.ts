@@ -8,6 +8,8 @@ export type Target = { agentId: string; sessionKey: string; sessionId: string };
 /** Most messages in one call. memoriter recognises those that it has seen before. */
 const MAX_MESSAGES = 400;
 const MAX_TEXT_CHARS = 200_000;
+/** Tools whose results say which memory or note was written. */
+const WRITING = /(^|__)memory(_store|_save)?$/;
 
 /** Return the last messages of a session, oldest first. */
 export async function readConversation(target: Target): Promise<Message[]> {
@@ -19,14 +21,15 @@ export function compactAll(messages: readonly unknown[]): Message[] {
   return messages.slice(-MAX_MESSAGES).map((message) => compact((message ?? {}) as Message));
 }
 
-/** Return the part of a message that memoriter needs: words, sender, and the names of tools. */
+/** Return the part of a message that memoriter needs: words, sender, the names of tools, and what memoriter wrote. */
 function compact(message: Message): Message {
   const { role, timestamp, provenance, customType, toolName, toolCallId, details } = message;
   const isSpeech = role === "user" || role === "assistant";
   const inner = details as { toolName?: unknown; toolCallId?: unknown } | undefined;
+  const isNeeded = isSpeech || WRITING.test(String(inner?.toolName ?? toolName ?? ""));
   return {
     role,
-    content: isSpeech ? blocks(message.content) : [],
+    content: isNeeded ? blocks(message.content) : [],
     timestamp,
     ...(provenance ? { provenance } : {}),
     ...(customType ? { customType } : {}),

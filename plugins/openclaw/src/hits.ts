@@ -3,7 +3,7 @@
 import type { Result } from "./client.js";
 import type { Memories } from "./memories.js";
 
-export type Trust = "owner" | "agent" | "untrusted";
+export type Trust = "owner" | "agent" | "relayed" | "untrusted";
 export type Hit = {
   path: string;
   startLine: number;

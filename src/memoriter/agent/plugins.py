@@ -16,6 +16,7 @@ from memoriter.background import is_cancelled
 from memoriter.build import entries_engine
 from memoriter.config.settings import BUILTIN_MEMORIES, MEMORY_ENTRY_POINTS, installed_memories
 from memoriter.errors import ConfigError
+from memoriter.sessions.messages import relayed_refs
 from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.tail import read_new_turns
 
@@ -161,8 +162,11 @@ class Handlers:
         return self._memory.allows(moment.session_key) and self._memory.allows_name(moment.session)
 
     def capture(self, moment: Moment) -> Effect | None:
-        """Capture statements from the turns since the last capture of this session."""
+        """Capture statements from the turns since the last capture of this session, and label what the agent wrote."""
         if not self._allows(moment):
+            return None
+        if not self._entries:
+            self._memory.mark_relayed(relayed_refs(_messages(moment), self._memory.trust_rules))
             return None
         return Effect(remembered=tuple(self._capture(moment)))
 
@@ -236,8 +240,7 @@ class BuiltinPlugin:
             bus.on("before_compaction", handlers.flush, name=self.name)
             bus.on("transcript_update", handlers.transcript_update, name=self.name)
             bus.on("command_new", handlers.end, name=self.name)
-        if self.entries:
-            bus.on("agent_end", handlers.capture, name=self.name)
+        bus.on("agent_end", handlers.capture, name=self.name)
         bus.on("session_end", handlers.end, name=self.name)
 
 

@@ -235,6 +235,16 @@ class Entries:
             return None
         return sentence("entry.forgotten")
 
+    def mark_relayed(self, ids: Iterable[str]) -> None:
+        """Lower the trust of an agent's entries to `relayed`: the agent had read text from outside."""
+        with self._store.transaction():
+            edits = [
+                Edit("update", replace(entry, trust="relayed"), entry, sentence("history.relayed"))
+                for entry in self._store.load(ids).values()
+                if entry.trust == "agent"
+            ]
+            self._store.apply(edits, at=self._clock(), by="capture")
+
     def capture(self, turns: Iterable[TurnLike], *, session: str | None = None) -> builtins.list[Remembered]:
         """Capture statements from the owner's turns by rules, without a model."""
         drafts = capture.capture(turns, session=session, limits=self._options.capture, now=self._clock())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, later
 from memoriter.entries.relation import relation
 from memoriter.entries.values import slot_words
-from memoriter.records import Entry, Remembered, is_trusted_like
+from memoriter.records import AGENTS, Entry, Remembered, Trust, is_trusted_like, least_trusted
 from memoriter.sentences import sentence
 from memoriter.store import Filter
 from memoriter.store.entry_store import Edit, EntryStore
@@ -94,7 +94,7 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
             ended.append((one.entry, found.why))
         elif found.kind == "same":
             return repetition(draft, one.entry, found.why)
-        elif draft.trust != one.entry.trust:
+        elif not _is_same_side(draft.trust, one.entry.trust):
             if found.kind == "refinement":
                 return repetition(draft, one.entry, found.why)
         elif found.kind == "part":
@@ -106,13 +106,18 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
     return Verdict("add")
 
 
+def _is_same_side(trust: Trust, other: Trust) -> bool:
+    """Return whether two texts may be merged. An agent that repeats what it relayed does not raise its trust."""
+    return trust == other or (trust in AGENTS and other in AGENTS)
+
+
 def _types_fit(entry: Entry, draft: Draft) -> bool:
     return entry.type == draft.type or "other" in (entry.type, draft.type)
 
 
 def repetition(draft: Draft, known: Entry, why: str) -> Verdict:
     """Return the verdict on a statement that says at least what an entry says."""
-    if is_trusted_like(known.trust, draft.trust):
+    if is_trusted_like(known.trust, draft.trust) or _is_same_side(known.trust, draft.trust):
         return Verdict("repeat", (known,), why)
     return Verdict("supersede", (known,), sentence("history.trusted"))
 
@@ -182,10 +187,11 @@ def _count_repeat(old: Entry, draft: Draft, at: float) -> Entry:
 
 
 def _merge_entries(old: Entry, new: Entry, at: float) -> Entry:
-    """Combine a new entry with an old one of the same trust that it refines. The text is that of the new one."""
+    """Combine a new entry with an old one of the same side that it refines. The text is that of the new one."""
     importance = max(old.importance, new.importance)
     return replace(
         new,
+        trust=least_trusted(old.trust, new.trust),
         importance=importance,
         confidence=max(old.confidence, new.confidence),
         category=new.category or old.category,

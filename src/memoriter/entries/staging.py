@@ -55,7 +55,7 @@ class StagingArea:
         """Return whether a draft needs the owner's approval. A draft that the owner adds on purpose never does."""
         if self._approval == "all":
             return draft.trust != "owner" or not draft.on_purpose
-        return self._approval == "agent" and draft.trust in ("agent", "untrusted")
+        return self._approval == "agent" and draft.trust != "owner"
 
     def stage(self, draft: Draft, start_seq: int, *, actor: str, replaces: str | None = None) -> Remembered:
         """Store a draft as a staged entry. It is on disk when this returns."""

@@ -25,6 +25,7 @@ from memoriter.files.locks import check_mounted, file_lock
 from memoriter.files.paths import open_folder, path_parts
 from memoriter.notes.chunking import trust_of_note
 from memoriter.notes.notebook import clean_text, front_matter
+from memoriter.records import AGENTS
 from memoriter.text.measure import split_lines
 
 AGENT_FRONT_MATTER = front_matter(trust="agent") + "\n"
@@ -36,7 +37,7 @@ _FRONT = re.compile(r"\A---[ \t]*\r?\n.*?\n---[ \t]*\r?\n(?:\r?\n)?", re.DOTALL)
 def split_front_matter(text: str) -> tuple[str, str]:
     """Split an agent's note into front matter and text. For other notes, the first part is empty."""
     found = _FRONT.match(text)
-    if found is None or trust_of_note(split_lines(text)) != "agent":
+    if found is None or trust_of_note(split_lines(text)) not in AGENTS:
         return "", text
     return found[0], text[found.end() :]
 

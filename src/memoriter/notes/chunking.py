@@ -16,7 +16,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from memoriter.records import Chunk, Document, Trust
+from memoriter.records import TRUST_LEVELS, Chunk, Document, Trust
 from memoriter.text.front_matter import read_front_matter
 from memoriter.text.markdown import Structure, structure_of
 from memoriter.text.measure import last_boundary, split_lines, width
@@ -313,7 +313,7 @@ def _trust(structure: Structure) -> Trust:
     claimed = structure.fields.get("trust", "").strip("\"' ")
     if structure.fields.get("approval", "").strip("\"' ") == PENDING:
         return "untrusted"
-    return "untrusted" if claimed == "untrusted" else "agent" if claimed == "agent" else "owner"
+    return next((level for level in TRUST_LEVELS if level == claimed), "owner")
 
 
 def _date(path: str, structure: Structure) -> str | None:

@@ -211,6 +211,14 @@ class Notes:
             raise NotFound(f"{path[:200]!r} is not a note that waits for approval.")
         edits.update(found.absolute, lambda text: _PENDING_LINE.sub("", text or "", count=1))
 
+    def mark_relayed(self, path: str) -> None:
+        """Lower the trust of an agent's note to `relayed`: the agent had read text from outside."""
+        found = self._workspace.find(path)
+        if found is not None and front_matter_fields(_head(found.absolute)).get("trust") == "agent":
+            edits.update(
+                found.absolute, lambda text: _AGENT_LINE.sub('trust: "relayed"', text or "", count=1)
+            )
+
     def text(self, path: str) -> NoteText:
         """Return the whole text of a note and its version. Raises `NotFound` or `PathRefused`."""
         return self._editor.text(path)
@@ -284,6 +292,7 @@ _LINE_START = re.compile(r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\
 
 
 _PENDING_LINE = re.compile(rf"(?m)^approval:[ \t]*[\"']?{PENDING}[\"']?[ \t]*\r?\n")
+_AGENT_LINE = re.compile(r"(?m)^trust:[ \t]*[\"']?agent[\"']?[ \t]*$")
 #: Bytes at the start of a note that hold its front matter.
 _HEAD_BYTES = 8_192
 

@@ -118,7 +118,7 @@ def _whose(trust: Trust, source: str = "") -> Whose:
     """Return whose words a text is. What the owner imported from another program was not said to this agent."""
     if trust == "owner":
         return "imported" if source.startswith(IMPORTED) else "owner"
-    return "agent" if trust == "agent" else "outside"
+    return "outside" if trust == "untrusted" else trust
 
 
 def _weakness(confidence: float | None, least: float) -> str:

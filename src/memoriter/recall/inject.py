@@ -18,6 +18,7 @@ from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, rank
 from memoriter.recall.render import Line, in_order, language_of, render
 from memoriter.records import (
+    AGENTS,
     Answer,
     Considered,
     Entry,
@@ -81,7 +82,7 @@ NOTES_PER_PLACE = 3
 #: Maximum number of entries of each kind that a brief chooses from.
 MAX_BRIEF_ENTRIES = 500
 #: Whose entries may enter a prompt automatically.
-TRUSTED: tuple[Trust, ...] = ("owner", "agent")
+TRUSTED: tuple[Trust, ...] = ("owner", *AGENTS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from memoriter.records.answers import (
     level_of,
 )
 from memoriter.records.documents import (
+    AGENTS,
     LOCAL_TOOLS,
     TRUST_LEVELS,
     Chunk,
@@ -69,6 +70,7 @@ from memoriter.records.reports import (
 )
 
 __all__ = [
+    "AGENTS",
     "HIGH_CONFIDENCE",
     "IMPORTED",
     "LOCAL_TOOLS",

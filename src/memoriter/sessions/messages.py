@@ -282,6 +282,24 @@ def turns_of_messages(
     return turns
 
 
+def written_under(message: Message, outside: OutsideText) -> tuple[str, ...]:
+    """Return the entries and notes that an agent wrote in this message, if it had read text from outside.
+
+    ``outside`` is the state after the message.
+    """
+    return tuple(ref for call in message.use.answers for ref in call.written if ref and outside.tainted)
+
+
+def relayed_refs(messages: Iterable[Mapping[str, object]], rules: TrustRules | None = None) -> list[str]:
+    """Return the ids of entries and the paths of notes that an agent wrote after it had read text from outside."""
+    refs, outside = list[str](), OutsideText(rules=rules or TrustRules())
+    for record in messages:
+        message = read_record(record)
+        _, outside = turns_of(message, 0, outside)
+        refs += written_under(message, outside)
+    return refs
+
+
 def record_of(turn: Turn) -> dict[str, object]:
     """Return a turn as a message for a transcript, marked if it is less trusted than its role."""
     expected = "owner" if turn.role == "user" else "agent"

@@ -55,6 +55,8 @@ class ToolCall(NamedTuple):
     network: bool = False
     #: Whether the result contains text that our own tools mark as untrusted.
     untrusted: bool = False
+    #: The entry or the note that the tool wrote, if the result is that of one of our own tools.
+    written: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,27 +202,47 @@ def _find_results(body: Record) -> Iterator[ToolCall]:
         if kind.endswith("tool_result"):
             # For Anthropic's server tools, the type contains the name of the tool.
             name = "" if kind == "tool_result" else kind
-            yield ToolCall(name, _string(block, "tool_use_id"), untrusted=_is_marked(block.get("content")))
+            yield _result(name, _string(block, "tool_use_id"), block.get("content"))
     if body.get("role") in _ANSWERING or "toolName" in body:
         name = _string(body, "toolName") or _string(body, "name")
         answered = _string(body, "tool_call_id") or _string(body, "toolCallId")
-        yield ToolCall(name, answered, untrusted=_is_marked(body.get("content")))
+        yield _result(name, answered, body.get("content"))
     if _string(body, "customType").startswith("openclaw.nested-tool"):
         # OpenClaw's agent calls most tools through a wrapper tool. Only the details name the inner tool.
         for inner in _dicts([body.get("details")]):
-            yield ToolCall(_string(inner, "toolName"), _string(inner, "toolCallId"))
+            yield _result(_string(inner, "toolName"), _string(inner, "toolCallId"), body.get("content"))
     if _string(body, "type").endswith("_call_output"):
-        yield ToolCall("", _string(body, "call_id"), untrusted=_is_marked(body.get("output")))
+        yield _result("", _string(body, "call_id"), body.get("output"))
 
 
 #: A hit of `memory_search` and other tools of ours whose words are a stranger's.
 _MARK = re.compile(r'\\?"trust\\?"\s{0,4}:\s{0,4}\\?"untrusted')
 
 
-def _is_marked(content: object) -> bool:
-    """Return whether a result contains text that is marked as untrusted."""
-    texts = [content, *(block.get("text") for block in _dicts(content))]
-    return any(isinstance(text, str) and _MARK.search(text) is not None for text in texts)
+def _result(name: str, call_id: str, content: object) -> ToolCall:
+    found = [content, *(block.get("text") for block in _dicts(content))]
+    texts = [text for text in found if isinstance(text, str)]
+    marked = any(_MARK.search(text) for text in texts)
+    return ToolCall(
+        name, call_id, untrusted=marked, written=tuple(ref for text in texts for ref in _refs(text))
+    )
+
+
+def _refs(text: str) -> Iterator[str]:
+    """Yield the id of the entry or the path of the note that a result of `memory_store` or `memory_save` names.
+
+    The result of another tool may look the same. Its references only ever lower the trust of what agents wrote.
+    """
+    if not text.startswith("{") or len(text) > MAX_ARGUMENTS:
+        return
+    try:
+        result = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    for entry in _dicts([result.get("memory")]) if "action" in result else ():
+        yield _string(entry, "id")
+    if result.get("saved") is True:
+        yield _string(result, "path")
 
 
 def _dicts(value: object) -> list[Record]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memoriter.errors import SourceError
-from memoriter.sessions.messages import MAX_LINE, Message, read_record, turns_of
+from memoriter.sessions.messages import MAX_LINE, Message, read_record, turns_of, written_under
 from memoriter.sessions.outside_text import OutsideText, TrustRules
 
 #: Bytes at the start of a file that must be unchanged to continue reading it.
@@ -51,6 +51,8 @@ class NewTurns:
     position: TailPosition
     #: Whether the transcript continues after the new position.
     more: bool = False
+    #: Entries and notes that the agent wrote after it had read text from outside, by id and path.
+    relayed: tuple[str, ...] = ()
 
 
 class RecordFilter:
@@ -61,11 +63,14 @@ class RecordFilter:
         self.outside = outside
         #: The state as a reader of the selected records computes it.
         self._selected = OutsideText(rules=outside.rules)
+        #: What the agent wrote after it had read text from outside.
+        self.relayed: list[str] = []
 
     def accepts(self, message: Message, *, copied: bool = False) -> bool:
         """Return whether to select this record. ``copied``: it belongs to another session."""
         person = message.role == "user"
         _, self.outside = turns_of(message, 0, self.outside)
+        self.relayed += written_under(message, self.outside)
         _, selected = turns_of(message, 0, self._selected)
         if copied or (self.outside.tainted and not selected.tainted and not person):
             return False  # an answer about text from outside needs the record of that text
@@ -116,9 +121,8 @@ def read_new_turns(
                 records.append(record)
         head = _digest(file, min(HEAD_BYTES, offset))
         outside = records_filter.outside
-        return NewTurns(
-            tuple(records), TailPosition(status.st_ino, head, offset, outside.tainted, outside.calls), more
-        )
+        reached = TailPosition(status.st_ino, head, offset, outside.tainted, outside.calls)
+        return NewTurns(tuple(records), reached, more, tuple(records_filter.relayed))
 
 
 @contextmanager

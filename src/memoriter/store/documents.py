@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from memoriter.errors import StoreBroken
-from memoriter.records import Chunk, Document, Source, Trust
+from memoriter.records import TRUST_LEVELS, Chunk, Document, Source, Trust
 from memoriter.store import keywords
 from memoriter.store.connection import Migration
 from memoriter.store.transactions import value
@@ -131,7 +131,7 @@ _COUNTS = """
 
 _SUMMARIES = """
     select f.path, f.mtime_ns, f.size, count(c.rowid),
-    max(case c.trust when 'untrusted' then 2 when 'agent' then 1 else 0 end),
+    max(case c.trust when 'untrusted' then 3 when 'relayed' then 2 when 'agent' then 1 else 0 end),
     (select n.date from chunks n where n.path = f.path order by n.start_line limit 1),
     case f.source when 'sessions'
     then (select substr(n.text, 1, 240) from chunks n where n.path = f.path order by n.start_line limit 1) else '' end
@@ -140,7 +140,6 @@ _SUMMARIES = """
 _OF_SESSION = """
     select path from files where source = 'sessions' and json_valid(state)
     and json_extract(state, '$.session') = ? order by mtime_ns desc"""
-_TRUSTS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
 
 # By line and not by row: a chunk moves to a new row when it gets its vector.
 _AROUND = """
@@ -230,7 +229,7 @@ def stored_of(connection: apsw.Connection, path: str) -> list[StoredChunk]:
 def summaries(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, DocumentSummary]:
     """Return summaries of these documents by path. Documents without chunks are left out."""
     rows: Any = connection.execute(_SUMMARIES, (json.dumps(list(paths)),))
-    return {row[0]: DocumentSummary(row[1], row[2], row[3], _TRUSTS[row[4]], *row[5:]) for row in rows}
+    return {row[0]: DocumentSummary(row[1], row[2], row[3], TRUST_LEVELS[row[4]], *row[5:]) for row in rows}
 
 
 def paths_of(connection: apsw.Connection, session: str) -> list[str]:

@@ -47,7 +47,7 @@ class LineJson(Shape):
     ref: str
     group: str
     text: str
-    whose: Literal["owner", "agent", "imported", "outside"] = Field(
+    whose: Literal["owner", "agent", "relayed", "imported", "outside"] = Field(
         default="owner", description="Whose words the text is."
     )
 

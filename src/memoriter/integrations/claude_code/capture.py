@@ -80,6 +80,7 @@ def _process(
     known, rules = progress.get(request.session), agent.memory.trust_rules
     try:
         new = read_new_turns(path, known.position, request.size, rules=rules)
+        agent.memory.mark_relayed(new.relayed)
         if not _emit(agent, _turns_moment(request, known.own_records(new.records, rules)), until):
             return False
         reached = _state_after(request, known, new.position)

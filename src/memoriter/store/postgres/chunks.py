@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memoriter.errors import IndexBroken
-from memoriter.records import Chunk, Document, Trust
+from memoriter.records import TRUST_LEVELS, Chunk, Document
 from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
 from memoriter.store.postgres.connection import PostgresConnection
 
-_TRUSTS: tuple[Trust, ...] = ("owner", "agent", "untrusted")
-
 _SUMMARIES = """
     select f.path, f.mtime_ns, f.size, count(*),
-    max(case c.trust when 'untrusted' then 2 when 'agent' then 1 else 0 end)
+    max(case c.trust when 'untrusted' then 3 when 'relayed' then 2 when 'agent' then 1 else 0 end)
     from index_files f join index_chunks c on c.index_name = f.index_name and c.path = f.path
     where f.index_name = $1 and f.path = any($2) group by f.path, f.mtime_ns, f.size"""
 
@@ -171,7 +169,7 @@ def stored_of(connection: PostgresConnection, index: str, path: str) -> list[Sto
 def summaries(connection: PostgresConnection, index: str, paths: Iterable[str]) -> dict[str, DocumentSummary]:
     """Return summaries of these documents by path. Documents without chunks are left out."""
     rows = connection.execute(_SUMMARIES, (index, list(paths)))
-    return {row[0]: DocumentSummary(row[1], row[2], row[3], _TRUSTS[row[4]]) for row in rows}
+    return {row[0]: DocumentSummary(row[1], row[2], row[3], TRUST_LEVELS[row[4]]) for row in rows}
 
 
 def paths_of(connection: PostgresConnection, index: str, session: str) -> list[str]:

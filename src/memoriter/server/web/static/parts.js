@@ -16,7 +16,7 @@ export const TYPES = [
   "other",
 ];
 export const STATES = ["active", "staged", "superseded", "expired", "rejected"];
-export const TRUST_LEVELS = ["owner", "agent", "untrusted"];
+export const TRUST_LEVELS = ["owner", "agent", "relayed", "untrusted"];
 
 /** Importance from 1 to 5, as stars with a text alternative. */
 export function stars(value) {

@@ -212,7 +212,7 @@ function provenance(entry, { provenance: from }) {
   return facts([
     [
       t("entry.trust"),
-      [entry.trust === "untrusted" && label("trust", entry.trust), ` ${t(`trust.${entry.trust}.why`)}`],
+      [["relayed", "untrusted"].includes(entry.trust) && label("trust", entry.trust), ` ${t(`trust.${entry.trust}.why`)}`],
     ],
     [
       t("entry.session"),

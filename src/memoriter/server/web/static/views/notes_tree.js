@@ -127,7 +127,7 @@ function fileLink(file, chosen) {
     isConversation && file.title
       ? el("span", { class: "talk" }, el("b", {}, file.title), el("small", {}, dayName(file.day)))
       : el("span", {}, file.name),
-    (file.trust === "untrusted" || (file.trust === "agent" && !isConversation)) && // there it is the rule
+    (["relayed", "untrusted"].includes(file.trust) || (file.trust === "agent" && !isConversation)) && // there it is the rule
       el(
         "span",
         { class: "mini", "data-name": file.trust, title: t(`trust.${file.trust}.why`) },
