@@ -15,6 +15,7 @@ import pytest
 from fake_claude_code import ClaudeCode, wait_until
 
 from memoriter import MemoryService
+from memoriter.files.locks import file_lock
 from memoriter.integrations.claude_code.capture import process_queue_of
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.sessions.progress import SessionProgress, SessionState
@@ -57,6 +58,17 @@ def test_the_command_and_a_starting_service_process_the_queue(claude: ClaudeCode
     with claude.memory() as memory, MemoryService(memory) as service:
         assert process_queue_of(service) == 1
         assert len(memory.entries.list()) == 2
+
+
+def test_hooks_do_not_line_up_for_the_index(claude: ClaudeCode) -> None:
+    """While one hook updates the index, another processes its session and ends. The next one updates it again."""
+    synced = claude.home / "agents" / "main" / "hooks" / "synced"
+    claude.say("I prefer tabs in Go code.")
+    with file_lock(synced.with_name("sync.lock")):
+        claude.process()
+        assert (claude.entries(), synced.exists()) == (["I prefer tabs in Go code."], False)
+    claude.process()
+    assert synced.exists()
 
 
 def test_sessions_are_processed_in_the_order_of_their_requests(claude: ClaudeCode) -> None:

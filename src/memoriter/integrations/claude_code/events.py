@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter import logs
-from memoriter.errors import MemoriterError
+from memoriter.errors import LockTimeout, MemoriterError
 from memoriter.integrations.claude_code.hook_input import (
     PROMPT_EVENTS,
     SESSION_EVENTS,
@@ -146,17 +146,25 @@ def _sync_marker(settings: Settings) -> Path:
 
 
 def _update_index(agent: Agent) -> None:
-    """Index changed notes in the background, so that the next prompt is answered quickly."""
+    """Index changed notes in the background, so that the next prompt is answered quickly.
+
+    If another hook is doing so, this one ends. Otherwise the hooks of a busy hour would all wait for the same index.
+    The next search indexes what the other hook did not see.
+    """
+    from memoriter.files.locks import file_lock
+
     if "memory_search" not in agent.tools:
         return
+    marker = _sync_marker(agent.memory.settings)
     try:
-        agent.memory.sync()
-    except MemoriterError as error:
-        log.warning("could not update the index: %s", error)
-    else:
-        marker = _sync_marker(agent.memory.settings)
         marker.parent.mkdir(mode=0o700, exist_ok=True)
-        marker.touch(mode=0o600)
+        with file_lock(marker.with_name("sync.lock"), timeout_s=0):
+            agent.memory.sync()
+            marker.touch(mode=0o600)
+    except LockTimeout:
+        log.info("another hook is updating the index")
+    except (MemoriterError, OSError) as error:
+        log.warning("could not update the index: %s", error)
 
 
 # ---- SessionStart and UserPromptSubmit ------------------------------------------------------------------------
