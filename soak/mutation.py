@@ -181,7 +181,8 @@ def _run(name: str, tests: tuple[str, ...], numbers: list[int] | None) -> Round:
     except (ValueError, IndexError):
         return Round({}, [f"{name}: {ended.stdout[-1500:]} {ended.stderr[-1500:]}"])
     done = Round({"mutants": noticed + len(survivors), "killed": noticed})
-    done.notes = [f"survived: {survivor}" for survivor in survivors]
+    done.notes = [f"`{name.removeprefix('memoriter.')}`: {noticed} of {noticed + len(survivors)}"]
+    done.notes += [f"survived: {survivor}" for survivor in survivors]
     if code != 0:
         done.fail(f"{name}: the tests fail without a mutant: {ended.stdout[-1500:]}")
     elif noticed < SHARE * (noticed + len(survivors)):

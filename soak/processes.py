@@ -31,8 +31,9 @@ from soak.writers import Home, McpClient, words
 
 #: Seconds of one round, and of a short one.
 DURATION_S, SHORT_S = 600.0, 8.0
-#: Mean pause of a process between two writes, so that hundreds of searches and syncs fit between them.
-PAUSE_S = 0.4
+#: Mean pause of a process between two writes, and in a short round. A long one leaves time for the other processes:
+#: fifteen that write without a break need more than two cores, and then the writes only show who waits for whom.
+PAUSE_S, SHORT_PAUSE_S = 3.0, 0.4
 #: Texts that two processes say at the same time.
 SHARED_TEXTS = 400
 
@@ -42,15 +43,15 @@ Work = Callable[["Place", Acknowledge], None]
 class Place:
     """What a process works on, and until when."""
 
-    def __init__(self, home: Home, seed: int, until: float) -> None:
-        self.home, self.until = home, until
+    def __init__(self, home: Home, seed: int, until: float, pause_s: float) -> None:
+        self.home, self.until, self.pause_s = home, until, pause_s
         self.random = random.Random(seed)
 
     def __iter__(self) -> Iterator[str]:
         """Yield a unique text again and again, with pauses, until the time is over."""
         while time.monotonic() < self.until:
             yield words(self.random)
-            time.sleep(self.random.random() * 2 * PAUSE_S)
+            time.sleep(self.random.random() * 2 * self.pause_s)
 
 
 # ---- kinds of process -----------------------------------------------------------------------------------------
@@ -225,10 +226,10 @@ def run(task: Task) -> Round:
     """Let all kinds of process work on one home for some minutes, and check it."""
     load_everything()
     done, home = Round(), Home(task.folder / "shared").create()
-    until = time.monotonic() + (SHORT_S if task.short else DURATION_S)
-    started = [
-        Writer(partial(_work, kind, Place(home, task.random.randrange(1 << 31), until))) for kind in KINDS
-    ]
+    duration_s, pause_s = (SHORT_S, SHORT_PAUSE_S) if task.short else (DURATION_S, PAUSE_S)
+    until = time.monotonic() + duration_s
+    places = [Place(home, task.random.randrange(1 << 31), until, pause_s) for _ in KINDS]
+    started = [Writer(partial(_work, kind, place)) for kind, place in zip(KINDS, places, strict=True)]
     lines = _collect(started, until)
     in_fork(writers.finish_sessions, home, timeout_s=1800)
     kill_orphans()
@@ -251,7 +252,7 @@ def _work(kind: Work, place: Place, acknowledge: Acknowledge) -> None:
             kind(place, acknowledge)
         except Exception as error:  # noqa: BLE001  this is what the part looks for
             acknowledge(_refusal(f"{kind.__name__}: {type(error).__name__}: {error}".replace("\n", " ")))
-            time.sleep(PAUSE_S)
+            time.sleep(place.pause_s)
 
 
 def _collect(started: list[Writer], until: float) -> list[tuple[str, str]]:

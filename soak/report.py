@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evals.page import replaced
-from soak.part import Part, Results, totals
+from soak.part import Part, Result, Results, totals
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/reliability.md"
@@ -25,7 +26,11 @@ def write(results: Results, parts: Sequence[Part]) -> None:
 
 def page(text: str) -> str:
     """Return the text of the page with the table of the committed figures."""
-    return replaced(text, "soak", table(json.loads(FIGURES.read_text("utf-8"))))
+    figures = json.loads(FIGURES.read_text("utf-8"))
+    rates = {part["part"]: part["rates"] for part in figures}
+    text = replaced(text, "soak", table(figures))
+    text = replaced(text, "poisoning", rate_table("Attack", "Succeeded", "Cases", rates["poisoning"]))
+    return replaced(text, "mutation", rate_table("Module", "Killed", "Mutants", rates["mutation"]))
 
 
 def figures_of(results: Results, part: Part) -> dict[str, Any]:
@@ -44,7 +49,15 @@ def figures_of(results: Results, part: Part) -> dict[str, Any]:
         "last": _day(max((result.at for result in rounds), default=0)),
         "commits": sorted({result.commit for result in rounds}),
         "machines": sorted({result.machine for result in rounds}),
+        "rates": _rates(rounds),
     }
+
+
+def _rates(rounds: Sequence[Result]) -> dict[str, list[int]]:
+    """Return the last rate of each kind that the notes of the rounds state as `KIND: NUMBER of NUMBER`."""
+    notes = [note for result in rounds for note in result.notes]
+    found = (re.fullmatch(r"(.+): (\d+) of (\d+)", note) for note in notes)
+    return {rate[1]: [int(rate[2]), int(rate[3])] for rate in found if rate}
 
 
 def _day(at: float) -> str:
@@ -56,6 +69,15 @@ def table(figures: Sequence[Mapping[str, Any]]) -> str:
     rows = ["| Part | Run | Time | Failures | Target | Control |", "| --- | --- | --- | --- | --- | --- |"]
     rows += [_row(part) for part in figures]
     return "\n".join([*rows, "", _footer(figures)])
+
+
+def rate_table(kind: str, counted: str, total: str, rates: Mapping[str, Sequence[int]]) -> str:
+    """Return one row for each kind: a number, of how many, and the share."""
+    rows = [f"| {kind} | {counted} | {total} | Share |", "| --- | --- | --- | --- |"]
+    rows += [
+        f"| {name} | {some:,} | {every:,} | {some / every:.1%} |" for name, (some, every) in rates.items()
+    ]
+    return "\n".join(rows)
 
 
 def _row(part: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from soak import __main__ as program
 from soak import report
-from soak.part import Part, Results, Round, Task, totals
+from soak.part import Part, Result, Results, Round, Task, totals
 
 
 def part(*, broken: bool = False, control_fails: bool = True) -> Part:
@@ -65,6 +65,19 @@ def test_the_table_says_what_was_reached(tmp_path: Path) -> None:
     program.run(part(), results, options(tmp_path), until=float("inf"))
     row = report.table([report.figures_of(results, part())]).splitlines()[2]
     assert row == "| Coins | 9 coins | 0 min 0 s | 0 | 9 coins: reached | a false coin: 1 failures |"
+
+
+def test_notes_of_the_rounds_become_a_table_of_rates(tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    for number, note in enumerate(("heads: 1 of 4", "survived: a coin", "tails: 2 of 2", "heads: 3 of 4")):
+        done = Round({"coins": number}, notes=[note])
+        results.add(Result.of(part(), number, done, 1.0, control=False))
+    rates = report.figures_of(results, part())["rates"]
+    assert rates == {"heads": [3, 4], "tails": [2, 2]}
+    assert report.rate_table("Side", "Up", "Coins", rates).splitlines()[2:] == [
+        "| heads | 3 | 4 | 75.0% |",
+        "| tails | 2 | 2 | 100.0% |",
+    ]
 
 
 def test_the_page_shows_the_committed_results() -> None:
