@@ -54,7 +54,7 @@ class GivenVectors:
 
 
 class ComputedVectors(GivenVectors):
-    """The same vectors, after the bundled model has read the question."""
+    """The same vectors, after the bundled model has read the question. Its costs include a thread for the call."""
 
     def __init__(self, questions: Sequence[str]) -> None:
         super().__init__(questions)
@@ -109,6 +109,9 @@ class Built:
             },
             embedder=(ComputedVectors if embeds else GivenVectors)(self.questions),
         )
+        if not embeds:  # the memory remembers them, so that a search does not call the embedder
+            for text in self.questions:
+                memory._engine.choice.embedder.embed_query(text)  # type: ignore[attr-defined]
         if reranks:
             searcher: Any = memory._engine.searcher  # type: ignore[attr-defined]
             searcher.reranker = OrdinaryNotes()

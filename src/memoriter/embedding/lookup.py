@@ -75,7 +75,7 @@ class Choice:
         """Use an embedder that the caller made. It gets a time limit for queries, but no cooldown."""
         identity = embedder.identity
         guarded = Guarded(embedder, query_s=(spec or EmbedderSpec()).local_query_s)
-        return cls(guarded, identity.provider, identity.model, sentence("embedder.caller"))
+        return cls(RememberedQueries(guarded), identity.provider, identity.model, sentence("embedder.caller"))
 
     @property
     def limits(self) -> Limits | None:
@@ -172,7 +172,8 @@ def _local(spec: EmbedderSpec) -> Choice:
     if folder is None:
         raise EmbedderUnavailable(f"no model came with this installation; {HOW_TO_GET_A_MODEL}")
     reason = sentence("embedder.folder", path=folder) if spec.model_path else sentence("embedder.bundled")
-    return _in_process(LocalEmbedder(folder, threads=spec.threads), spec, reason)
+    # It always answers, and handing a query to a thread would take 0.3 ms.
+    return _in_process(LocalEmbedder(folder, threads=spec.threads), spec, reason, limits_queries=False)
 
 
 def _llama_cpp(spec: EmbedderSpec) -> Choice:
@@ -206,11 +207,14 @@ def _make_installed(spec: EmbedderSpec) -> Choice:
     return _in_process(embedder, spec, sentence("embedder.chosen", name=name))
 
 
-def _in_process(embedder: Embedder, spec: EmbedderSpec, reason: str) -> Choice:
+def _in_process(
+    embedder: Embedder, spec: EmbedderSpec, reason: str, *, limits_queries: bool = True
+) -> Choice:
     """Guard an embedder that runs in this process."""
     identity = embedder.identity
     health = ProviderHealth(identity.provider)
-    guarded = Guarded(embedder, query_s=spec.local_query_s, batch_s=spec.local_batch_s, health=health)
+    query_s = spec.local_query_s if limits_queries else None
+    guarded = Guarded(embedder, query_s=query_s, batch_s=spec.local_batch_s, health=health)
     return Choice(
         RememberedQueries(guarded),
         identity.provider,

@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from memoriter.records import Hit
-from memoriter.text import query_terms, tokenize
+from memoriter.text import query_terms, token_set
 
 #: Returns whether the second statement, which is newer, contradicts the first.
 Contradicts = Callable[[str, str], bool]
@@ -31,7 +31,7 @@ MIN_RATIO = 0.1
 MIN_SHARED = 0.4
 #: The same, and the number of words that the query has too, if they name different numbers.
 MIN_BESIDE_NUMBERS, MIN_ASKED = 0.25, 2
-#: A sentence with more words says too many things.
+#: A sentence with more words says too many things. Two that each have more words of their own are not about the same.
 MAX_WORDS = 24
 
 _PAST = re.compile(
@@ -60,17 +60,26 @@ _LEAD = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
+class _Sentence:
+    """What a sentence says, whatever the query is."""
+
+    text: str
+    words: frozenset[str]
+    numbers: frozenset[str]
+    #: The only date in it, or empty.
+    day: str
+    announces: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Statement:
     """The sentence of a hit that is compared."""
 
     hit: Hit
-    text: str
-    words: frozenset[str]
+    said: _Sentence
     #: Words of the query that it contains.
     asked: frozenset[str]
-    numbers: frozenset[str]
     day: str
-    announces: bool
 
 
 def asks_about_the_past(query: str) -> bool:
@@ -118,20 +127,28 @@ def _order(count: int, replaced: dict[int, int], *, past: bool) -> list[int]:
 
 
 def _statement(hit: Hit, terms: frozenset[str]) -> _Statement:
-    default = ("", frozenset[str]())
-    text, tokens = max(_sentences(hit.snippet), key=lambda one: len(terms & one[1]), default=default)
-    words = tokens - {token for token in tokens if token[0] == "@"}
-    dates = _DATE.findall(text)
-    day = dates[0] if len(dates) == 1 else hit.date or ""
-    numbers = frozenset(_NUMBER.findall(text))
-    return _Statement(hit, text, words, terms & words, numbers, day, _announces_change(text))
+    sentences = _sentences(hit.snippet)
+    text = max(sentences, key=lambda one: len(terms & token_set(one))) if len(sentences) > 1 else sentences[0]
+    said = _sentence(text)
+    return _Statement(hit, said, terms & said.words, said.day or hit.date or "")
+
+
+# Cached, since questions about one thing have the same hits.
 
 
 @lru_cache(maxsize=1024)
-def _sentences(snippet: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Return the sentences of a hit with their tokens. Cached, since questions about one thing have the same hits."""
+def _sentences(snippet: str) -> tuple[str, ...]:
+    """Return the sentences of a hit, at least one."""
     pieces = (_LEAD.sub("", piece).strip() for piece in _ENDS.split(snippet))
-    return tuple((piece, frozenset(tokenize(piece))) for piece in pieces if piece)
+    return tuple(piece for piece in pieces if piece) or ("",)
+
+
+@lru_cache(maxsize=1024)
+def _sentence(text: str) -> _Sentence:
+    words = frozenset(token for token in token_set(text) if token[0] != "@")
+    dates = _DATE.findall(text)
+    numbers = frozenset(_NUMBER.findall(text))
+    return _Sentence(text, words, numbers, dates[0] if len(dates) == 1 else "", _announces_change(text))
 
 
 def _announces_change(text: str) -> bool:
@@ -148,24 +165,27 @@ def _newer(one: _Statement, other: _Statement) -> _Statement | None:
         return max(one, other, key=lambda statement: statement.day)
     if one.hit.path == other.hit.path and (one.hit.source == "sessions" or _LOG.search(one.hit.path)):
         return max(one, other, key=lambda statement: statement.hit.start_line)
-    if one.announces != other.announces:
-        return one if one.announces else other
+    if one.said.announces != other.said.announces:
+        return one if one.said.announces else other
     return None
 
 
-def _replaces(new: _Statement, old: _Statement, contradicts: Contradicts) -> bool:
+def _replaces(newer: _Statement, older: _Statement, contradicts: Contradicts) -> bool:
     """Return whether the newer statement says otherwise about the same thing."""
+    new, old = newer.said, older.said
     if not old.words or not new.words - old.words:
+        return False
+    if min(len(new.words - old.words), len(old.words - new.words)) > MAX_WORDS:
         return False
     if contradicts(old.text, new.text):
         return True
-    low, high = sorted((new.hit.confidence or 0.0, old.hit.confidence or 0.0))
+    low, high = sorted((newer.hit.confidence or 0.0, older.hit.confidence or 0.0))
     if not new.announces or low < MIN_RATIO * high or max(len(new.words), len(old.words)) > MAX_WORDS:
         return False
-    asked, shared = new.asked & old.asked, len(new.words & old.words) / min(len(new.words), len(old.words))
+    asked, shared = newer.asked & older.asked, len(new.words & old.words) / min(len(new.words), len(old.words))
     if new.numbers - old.numbers and old.numbers - new.numbers:
         return len(asked) >= MIN_ASKED and shared >= MIN_BESIDE_NUMBERS
-    return bool(asked) and new.day > old.day and shared >= MIN_SHARED
+    return bool(asked) and newer.day > older.day and shared >= MIN_SHARED
 
 
 def _place(hit: Hit) -> str:

@@ -35,7 +35,7 @@ from memoriter.search.shape import Neighbours, Place
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.sentences import join
 from memoriter.store import Filter, Index
-from memoriter.store.keywords import all_tokens
+from memoriter.store.keywords import contained
 from memoriter.text import query_terms, snippet
 from memoriter.text.words import is_identifier
 
@@ -139,8 +139,7 @@ class _Shortlist:
         """Return the query terms that occur in the chunk, its headings or its date."""
         if row not in self._matched:
             may_match = self._candidates.keywords.may_contain(row)
-            present = all_tokens(self.chunks[row]) if may_match else ()
-            self._matched[row] = tuple(term for term in self._candidates.terms if term in present)
+            self._matched[row] = contained(self._candidates.terms, self.chunks[row]) if may_match else ()
         return self._matched[row]
 
     def coverage(self, matched: Sequence[str]) -> float:

@@ -13,7 +13,7 @@ import apsw
 
 from memoriter.records import Chunk, Source
 from memoriter.store.transactions import value
-from memoriter.text import date_tokens, tokenize
+from memoriter.text import date_tokens, token_set, tokenize
 
 #: The weight of a match in headings, path and date, relative to 1 in the text.
 TITLE_WEIGHT = 2.0
@@ -138,17 +138,20 @@ def _within(budget: int, rarest_first: Sequence[str], counts: dict[str, int]) ->
 
 def columns(chunk: Chunk) -> tuple[str, str]:
     """Return the FTS5 columns of a chunk: title (headings, words of the path, date) and body."""
-    return " ".join(_title(chunk)), " ".join(tokenize(chunk.text))
+    title = [token for text in _titles(chunk) for token in tokenize(text)]
+    dates = date_tokens(chunk.date) if chunk.date else []
+    return " ".join(title + dates), " ".join(tokenize(chunk.text))
 
 
-def all_tokens(chunk: Chunk) -> set[str]:
-    """Return every token of the title and the body of a chunk."""
-    return {*_title(chunk), *tokenize(chunk.text)}
+def contained(terms: Sequence[str], chunk: Chunk) -> tuple[str, ...]:
+    """Return the terms that occur in the title or the body of a chunk."""
+    texts = [token_set(text) for text in (*_titles(chunk), chunk.text)]
+    dates = date_tokens(chunk.date) if chunk.date else ()
+    return tuple(term for term in terms if term in dates or any(term in tokens for tokens in texts))
 
 
-def _title(chunk: Chunk) -> list[str]:
-    title = [token for text in (*chunk.headings, chunk.path.removesuffix(".md")) for token in tokenize(text)]
-    return title + date_tokens(chunk.date) if chunk.date else title
+def _titles(chunk: Chunk) -> tuple[str, ...]:
+    return (*chunk.headings, chunk.path.removesuffix(".md"))
 
 
 class Frequencies:

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain
 from operator import add
 from pathlib import Path
@@ -58,6 +58,12 @@ def tokenize(text: str) -> list[str]:
     ['move', 'github', 'git', 'hub', '备份', 'memory-core', 'memory', 'core', '@05-08', '@05', '备', '份']
     """
     return _cut(text if text.isascii() else fold_variants(normalise(text)), characters=True)
+
+
+@lru_cache(maxsize=1024)
+def token_set(text: str) -> frozenset[str]:
+    """Return the tokens of a text. Cached, since a search reads its best chunks several times, and the next one too."""
+    return frozenset(tokenize(text))
 
 
 def query_terms(text: str, limit: int = 64, *, as_written: bool = False) -> list[str]:

@@ -39,6 +39,9 @@ log = logs.get("store")
 SCAN_BLOCK = 32_768
 #: int8 rows that are multiplied together.
 CODE_BLOCK = 256
+#: Numbers that are multiplied together. For more, the BLAS library starts threads, which cost a busy machine ten times
+#: the time of the work.
+PRODUCT_BLOCK = 2**18
 #: Distances from which the threshold is estimated.
 HISTOGRAM_ROWS = 65_536
 
@@ -135,8 +138,11 @@ def best(ids: Rows, scores: Vector, limit: int) -> tuple[Rows, Vector]:
 
 def products(matrix: Vector, query: Vector) -> Vector:
     """Multiply rows with a query. Damaged rows may overflow."""
+    rows = max(1, PRODUCT_BLOCK // max(1, len(query)))
+    scores = np.empty(len(matrix), dtype=np.float32)
     with np.errstate(all="ignore"):
-        scores: Vector = matrix @ query
+        for start in range(0, len(matrix), rows):
+            scores[start : start + rows] = matrix[start : start + rows] @ query
     return scores
 
 
