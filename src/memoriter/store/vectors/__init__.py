@@ -72,6 +72,9 @@ class VectorIndex(Protocol):
     ) -> dict[int, float]:
         """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
 
+    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:
+        """Return the row up to which a later search finds no deleted rows, or 0 if that is not known."""
+
     def follow(self, connection: apsw.Connection, identity: Identity) -> None:
         """Add new rows, inside the write transaction that has inserted them."""
 

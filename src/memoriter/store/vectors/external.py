@@ -130,6 +130,10 @@ class ExternalIndex:
         why = self.store.missing() or self._failure
         return sentence("search.compared_here", store=self.store.label, why=why.rstrip(".")) if why else None
 
+    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:
+        """Return 0: deleted rows may be found until the next refresh."""
+        return 0
+
     def follow(self, connection: apsw.Connection, identity: Identity) -> None:
         """Do nothing inside a transaction that may be rolled back: `ready` adds committed rows."""
 

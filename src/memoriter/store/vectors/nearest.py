@@ -38,12 +38,14 @@ class Nearest:
         self.engine = engine
         self._database = database
         self._lists = AllowLists()
+        #: The last vector and its form at length 1: a search asks for the nearest rows, and then for cosines of others.
+        self._last: tuple[Vector, Vector] | None = None
 
     def search(
         self, vector: Vector, identity: Identity, *, limit: int, where: Filter
     ) -> list[tuple[int, float]]:
         """Return the nearest rows that pass the filter, as (rowid, cosine), best first."""
-        query = unit(vector, identity.dimensions)
+        query = self._unit(vector, identity.dimensions)
         if query is None or limit <= 0:
             return []
         self.engine.ready(identity)
@@ -51,8 +53,10 @@ class Nearest:
         with self._database.snapshot() as connection:
             filtered = where.source is not None or bool(where.path_prefix)
             allow = self._lists.rows(connection, identity, where) if filtered else None
+            sound = self.engine.sound_until(connection, identity)
             found = self.engine.search(connection, query, identity, limit=wanted, allow=allow)
-            deleted = _find_deleted(connection, [row for row, _ in found])
+            unsure = [row for row, _ in found if row > sound]
+            deleted = _find_deleted(connection, unsure) if unsure else ()
             alive = plausible(found)
             if deleted:
                 alive = [pair for pair in alive if pair[0] not in deleted]
@@ -65,13 +69,22 @@ class Nearest:
 
     def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
         """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
-        query = unit(vector, identity.dimensions)
-        rows = np.sort(np.fromiter(set(rowids), dtype=np.int64))
+        query = self._unit(vector, identity.dimensions)
+        rows = np.array(sorted(set(rowids)), dtype=np.int64)
         if query is None or not len(rows):
             return {}
         self.engine.ready(identity)
         with self._database.snapshot() as connection:
             return dict(plausible(list(self.engine.cosines(connection, query, identity, rows).items())))
+
+    def _unit(self, vector: Vector, dimensions: int) -> Vector | None:
+        last = self._last
+        if last is not None and last[0] is vector and len(vector) == dimensions:
+            return last[1]
+        query = unit(vector, dimensions)
+        if query is not None and isinstance(vector, np.ndarray) and not vector.flags.writeable:
+            self._last = (vector, query)
+        return query
 
 
 def plausible(found: list[tuple[int, float]]) -> list[tuple[int, float]]:

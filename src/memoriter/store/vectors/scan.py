@@ -18,7 +18,7 @@ import numpy as np
 
 from memoriter.errors import StoreLocked
 from memoriter.records import Identity
-from memoriter.store import cache
+from memoriter.store import cache, documents
 from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
 from memoriter.store.keywords import Filter
@@ -44,7 +44,7 @@ POINTER = "vectors"
 
 _STATE = f"""
     select (select value from meta where key = 'store'), (select value from meta where key = '{POINTER}'),
-    (select max(rowid) from chunks)"""  # noqa: S608 - a constant
+    (select max(rowid) from chunks), (select count(*) from chunks)"""  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,13 @@ class _Tail:
     ids: Rows
     matrix: Vector
     count: int = 0
+    _view: tuple[Rows, Vector] | None = None
+
+    def view(self) -> tuple[Rows, Vector]:
+        """Return the rows, the same arrays until they change."""
+        if self._view is None:
+            self._view = self.ids[: self.count], self.matrix[: self.count]
+        return self._view
 
     def append(self, ids: Rows, matrix: Vector) -> None:
         end = self.count + len(ids)
@@ -84,12 +91,12 @@ class _Tail:
             self.matrix = _grown(self.matrix, self.count, room)
         self.ids[self.count : end] = ids
         self.matrix[self.count : end] = matrix
-        self.count = end
+        self.count, self._view = end, None
 
     def keep(self, rows: Rows) -> None:
         kept = np.isin(self.ids[: self.count], rows, assume_unique=True)
         self.ids, self.matrix = self.ids[: self.count][kept], self.matrix[: self.count][kept]
-        self.count = len(self.ids)
+        self.count, self._view = len(self.ids), None
 
 
 @dataclass(slots=True)
@@ -104,10 +111,18 @@ class _State:
     last: int
     #: Deleted rows are dropped when the tail has more rows than this.
     room: int = 1_000
+    #: The newest row and the number of rows of the index in which no row of these vectors is deleted. Rows get new
+    #: numbers, so no other rows have the same two.
+    sound_in: tuple[int, int] | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of rows, including deleted ones."""
+        return self.tail.count + (self.files.count if self.files else 0)
 
     def views(self) -> tuple[SideFiles | None, Rows, Vector]:
         """Return what a search reads. Later appends do not change it."""
-        return self.files, self.tail.ids[: self.tail.count], self.tail.matrix[: self.tail.count]
+        return self.files, *self.tail.view()
 
 
 class VectorScan:
@@ -121,6 +136,8 @@ class VectorScan:
         self._limits = limits or LIMITS
         self._lock = threading.Lock()
         self._state: _State | None = None
+        #: The last query, the rows in memory, and all their scores.
+        self._scored: tuple[Vector, Rows, Vector] | None = None
 
     def ready(self, identity: Identity) -> None:
         """Do nothing: a search reads new rows."""
@@ -139,14 +156,18 @@ class VectorScan:
     ) -> list[tuple[int, float]]:
         """Return the nearest rows as (rowid, cosine), best first."""
         files, ids, matrix = self._load(connection, identity)
-        found = [_exact(ids, matrix, query, limit, allow)]
-        if files is not None:
-            wide, narrow = self._limits.candidates, self._limits.rescored
-            found.append(files.search(query, limit=limit, allow=allow, candidates=wide, rescored=narrow))
-        rows = np.concatenate([part[0] for part in found])
-        scores = np.concatenate([part[1] for part in found])
-        order = np.lexsort((rows, -scores))[:limit]
-        return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
+        if allow is None:
+            scores = products(matrix, query)
+            self._scored = (query, ids, scores)
+            near = best(ids, scores, limit)
+        else:
+            at = positions(ids, allow)
+            near = best(ids[at], _scores(matrix, query, at), limit)
+        if files is None:
+            return _ordered(*near)
+        wide, narrow = self._limits.candidates, self._limits.rescored
+        far = files.search(query, limit=limit, allow=allow, candidates=wide, rescored=narrow)
+        return _ordered(np.concatenate([near[0], far[0]]), np.concatenate([near[1], far[1]]))[:limit]
 
     def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
@@ -154,11 +175,31 @@ class VectorScan:
         """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         files, ids, matrix = self._load(connection, identity)
         at = positions(ids, rows)
-        found = _by_row(ids[at], _scores(matrix, query, at))
+        scored = self._scored
+        known = scored is not None and scored[0] is query and scored[1] is ids
+        found = _by_row(ids[at], scored[2][at] if scored and known else _scores(matrix, query, at))
         if files is not None:
             at = positions(files.ids, rows)
             found |= _by_row(files.ids[at], products(files.full[at], query))
         return found
+
+    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:
+        """Return the newest row if no row of the vectors was deleted, else 0.
+
+        Rows that another thread adds meanwhile have greater numbers.
+        """
+        if connection.txn_state() == apsw.SQLITE_TXN_WRITE:
+            return 0
+        self._load(connection, identity)
+        with self._lock:
+            state = self._state
+            store, pointer, newest, total = _state_of(connection)
+            if state is None or state.key != (store, pointer, identity) or state.last > newest:
+                return 0
+            if state.sound_in != (newest, total):
+                living = total - documents.count_without(connection, str(identity))
+                state.sound_in = (newest, total) if state.count == living else None
+            return newest if state.sound_in else 0
 
     # ---- memory ----------------------------------------------------------------------------------------------
 
@@ -168,7 +209,7 @@ class VectorScan:
             # Uncommitted rows may be rolled back and their numbers reused, so they are not kept.
             return self._catch_up(connection, self._open(connection, identity)).views()
         with self._lock:
-            store, pointer, newest = _state_of(connection)
+            store, pointer, newest, _ = _state_of(connection)
             state = self._state
             if state is None or state.key != (store, pointer, identity):
                 state = self._open(connection, identity)
@@ -178,7 +219,7 @@ class VectorScan:
             return state.views()
 
     def _open(self, connection: apsw.Connection, identity: Identity) -> _State:
-        store, pointer, _ = _state_of(connection)
+        store, pointer, *_ = _state_of(connection)
         files = open_files(self._folder, pointer, identity)
         tail = _Tail(np.empty(0, dtype=np.int64), np.empty((0, identity.dimensions), dtype=np.float32))
         return _State((store, pointer, identity), files, tail, last=files.max_rowid if files else 0)
@@ -204,7 +245,7 @@ class VectorScan:
         """Rebuild the side files if too much has changed, and drop deleted rows from memory."""
         with self._database.snapshot() as connection:
             rows = allowed_rows(connection, identity, Filter())
-            store, pointer, _ = _state_of(connection)
+            store, pointer, *_ = _state_of(connection)
         if self._needs_files(rows, open_files(self._folder, pointer, identity)):
             self._rebuild(identity)
         elif pointer is not None and len(rows) < self._limits.threshold / 2:
@@ -252,18 +293,16 @@ class VectorScan:
         remove_others(self._folder, pointer)
 
 
-def _state_of(connection: apsw.Connection) -> tuple[str, str | None, int]:
-    """Return the id of the index, the pointer to its side files, and its newest row."""
+def _state_of(connection: apsw.Connection) -> tuple[str, str | None, int, int]:
+    """Return the id of the index, the pointer to its side files, its newest row and the number of rows."""
     rows: Any = connection.execute(_STATE).fetchall()
-    store, pointer, newest = rows[0]
-    return store or "", pointer, newest or 0
+    store, pointer, newest, total = rows[0]
+    return store or "", pointer, newest or 0, total
 
 
-def _exact(ids: Rows, matrix: Vector, query: Vector, limit: int, allow: Rows | None) -> tuple[Rows, Vector]:
-    if allow is None:
-        return best(ids, products(matrix, query), limit)
-    at = positions(ids, allow)
-    return best(ids[at], _scores(matrix, query, at), limit)
+def _ordered(rows: Rows, scores: Vector) -> list[tuple[int, float]]:
+    order = np.lexsort((rows, -scores))
+    return list(zip(rows[order].tolist(), scores[order].tolist(), strict=True))
 
 
 def _by_row(ids: Rows, scores: Vector) -> dict[int, float]:

@@ -56,6 +56,10 @@ class SqliteVec:
             with self._database.write() as connection:
                 self.follow(connection, identity)
 
+    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:
+        """Return 0: deleted rows may be found until the next refresh."""
+        return 0
+
     def follow(self, connection: apsw.Connection, identity: Identity) -> None:
         """Copy the vectors of new rows. Rebuild the table if it has those of another identity."""
         last = _last_row(connection, identity)
