@@ -182,7 +182,10 @@ def _replaces(newer: _Statement, older: _Statement, contradicts: Contradicts) ->
     low, high = sorted((newer.hit.confidence or 0.0, older.hit.confidence or 0.0))
     if not new.announces or low < MIN_RATIO * high or max(len(new.words), len(old.words)) > MAX_WORDS:
         return False
-    asked, shared = newer.asked & older.asked, len(new.words & old.words) / min(len(new.words), len(old.words))
+    asked, shared = (
+        newer.asked & older.asked,
+        len(new.words & old.words) / min(len(new.words), len(old.words)),
+    )
     if new.numbers - old.numbers and old.numbers - new.numbers:
         return len(asked) >= MIN_ASKED and shared >= MIN_BESIDE_NUMBERS
     return bool(asked) and newer.day > older.day and shared >= MIN_SHARED

@@ -32,6 +32,7 @@ from memoriter.store.documents import (
     Surroundings,
 )
 from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
+from memoriter.store.rows import RowCache
 from memoriter.store.transactions import value
 from memoriter.store.vectors import ENGINES, PineconeAccess, distrust_files, remove_unused
 
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 log = logs.get("store")
 
 T = TypeVar("T")
+
+#: Chunks and surroundings that are kept in memory for the next search: a few megabytes.
+MAX_CHUNKS, MAX_SURROUNDINGS = 1_000, 4_000
 
 
 def open_index(
@@ -82,6 +86,9 @@ class SqliteIndex:
         self._timeout_s = timeout_s
         self._nearest: Nearest | None = None  # created at first use, since it imports numpy
         self._frequencies = keywords.Frequencies()
+        self._without = RowCache[str, int](limit=8)
+        self._chunks = RowCache[int, StoredChunk](limit=MAX_CHUNKS)
+        self._around = RowCache[tuple[int, int], Surroundings](limit=MAX_SURROUNDINGS)
         self._database = Database(
             self.path,
             application_id=APPLICATION_ID,
@@ -118,7 +125,10 @@ class SqliteIndex:
     def count_without(self, model: str) -> int:
         """Count the chunks that have no vector of this model."""
         with self._database.read() as connection:
-            return documents.count_without(connection, model)
+            counts = self._without.of(connection)
+            if model not in counts:
+                counts[model] = documents.count_without(connection, model)
+            return counts[model]
 
     def rows_without(self, model: str, paths: Collection[str] | None = None) -> list[int]:
         """Return the rows without a vector of this model, in order; of all documents, or of some."""
@@ -132,8 +142,14 @@ class SqliteIndex:
 
     def chunks(self, rowids: Iterable[int]) -> dict[int, StoredChunk]:
         """Return the chunks in these rows. Deleted rows are left out."""
+        rows = list(rowids)
         with self._database.read() as connection:
-            return documents.chunks(connection, rowids)
+            if len(rows) > MAX_CHUNKS:
+                return documents.chunks(connection, rows)
+            known = self._chunks.of(connection)
+            if missing := [row for row in rows if row not in known]:
+                known |= documents.chunks(connection, missing)
+            return {row: known[row] for row in rows if row in known}
 
     def chunks_of(self, path: str) -> list[Chunk]:
         """Return the chunks of one document."""
@@ -273,8 +289,13 @@ class SqliteIndex:
 
     def around(self, rowids: Iterable[int], *, reach: int) -> dict[int, Surroundings]:
         """Return, for each row, the rows of the same document at most ``reach`` chunks away."""
+        rows = list(rowids)
         with self._database.read() as connection:
-            return documents.around(connection, rowids, reach)
+            known = self._around.of(connection)
+            if missing := [row for row in rows if (row, reach) not in known]:
+                found = documents.around(connection, missing, reach)
+                known |= {(row, reach): near for row, near in found.items()}
+            return {row: known[row, reach] for row in rows if (row, reach) in known}
 
     def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
         """Return the dates of the notes of these rows. Rows of undated notes are left out."""
