@@ -110,8 +110,9 @@ class Built:
             embedder=(ComputedVectors if embeds else GivenVectors)(self.questions),
         )
         if not embeds:  # the memory remembers them, so that a search does not call the embedder
+            engine: Any = memory._engine
             for text in self.questions:
-                memory._engine.choice.embedder.embed_query(text)  # type: ignore[attr-defined]
+                engine.choice.embedder.embed_query(text)
         if reranks:
             searcher: Any = memory._engine.searcher  # type: ignore[attr-defined]
             searcher.reranker = OrdinaryNotes()

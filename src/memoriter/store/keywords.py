@@ -7,7 +7,7 @@ import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -174,12 +174,13 @@ class Frequencies:
         exact = self._exact.of(connection)
         counts = {run: self._get_cached(run, *now) or exact.get(run) for run in runs.values()}
         if unknown := [run for run, count in counts.items() if count is None]:
-            found = dict.fromkeys(unknown, 0) | dict(connection.execute(_TERMS, (json.dumps(unknown),)))
+            rows: Any = connection.execute(_TERMS, (json.dumps(unknown),))
+            looked_up: dict[str, int] = dict.fromkeys(unknown, 0) | dict(rows)
             self._common |= {
-                run: (count, *now) for run, count in found.items() if count >= COMMON_TERM_CHUNKS
+                run: (count, *now) for run, count in looked_up.items() if count >= COMMON_TERM_CHUNKS
             }
-            exact |= found
-            counts |= found
+            exact |= looked_up
+            counts |= looked_up
         return {term: counts[runs[term]] or 0 if term in runs else 0 for term in terms}
 
     def _get_cached(self, run: str, newest: int, rows: int) -> int:

@@ -130,7 +130,7 @@ class ExternalIndex:
         why = self.store.missing() or self._failure
         return sentence("search.compared_here", store=self.store.label, why=why.rstrip(".")) if why else None
 
-    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:
+    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:  # noqa: ARG002 - a protocol
         """Return 0: deleted rows may be found until the next refresh."""
         return 0
 

@@ -56,7 +56,7 @@ class SqliteVec:
             with self._database.write() as connection:
                 self.follow(connection, identity)
 
-    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:
+    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:  # noqa: ARG002 - a protocol
         """Return 0: deleted rows may be found until the next refresh."""
         return 0
 
