@@ -101,12 +101,12 @@ class Gateway:
     def ask(self, questions: Sequence[str]) -> tuple[float, float]:
         """Ask questions one after the other. Return the seconds of CPU and of waiting."""
         client = self.connect()
-        cpu, wall = _cpu_s(self.pid), time.perf_counter()
+        cpu, wall = cpu_s(self.pid), time.perf_counter()
         for question in questions:
             self.post(client, "memory.search", query=question)
         waited = time.perf_counter() - wall
         client.close()
-        return _cpu_s(self.pid) - cpu, waited
+        return cpu_s(self.pid) - cpu, waited
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def crowd(root: Path, clients: int, seconds: float) -> list[float]:
         return [wait for waits in pool.map(wait_for_answers, range(clients)) for wait in waits]
 
 
-def _cpu_s(pid: int) -> float:
+def cpu_s(pid: int) -> float:
     """Return the id of the CPU clock of another process with all its threads, as on Linux."""
     return time.clock_gettime((~pid << 3) | 2)
 

@@ -18,6 +18,7 @@ from memoriter.errors import LockTimeout, StoreError
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store import Counts, FileRow, Filter, Index, StoredChunk
 from memoriter.store import open_index as open_sqlite
+from memoriter.store.documents import DocumentSummary
 from memoriter.store.keywords import columns
 from memoriter.store.postgres import PostgresDatabase
 from memoriter.text import tokenize
@@ -64,6 +65,19 @@ def test_a_document_is_stored_exactly(index: Index) -> None:
     assert index.files() == {note.path: FileRow(note.path, "sessions", 12345678901234567, 9, "ab" * 32)}
     assert index.chunks([1, 2]) == {1: StoredChunk(1, chunk, "")}
     assert index.counts("") == Counts(files=1, chunks=1, embedded=0, bytes=9)
+
+
+def test_a_summary_has_the_stat_the_trust_and_how_a_transcript_begins(index: Index) -> None:
+    talk = [
+        Chunk("a", "talk.jsonl", "sessions", 1, 1, "user: " + "茶" * 300, (), "2026-05-01", "agent"),
+        Chunk("b", "talk.jsonl", "sessions", 2, 2, "assistant: yes", (), "2026-05-02", "untrusted"),
+    ]
+    index.replace(Document("talk.jsonl", "sessions", "", "ab" * 32, 12, 9), talk)
+    put(index, "a.md", "text")
+    assert index.summaries(["talk.jsonl", "a.md", "missing.md"]) == {
+        "talk.jsonl": DocumentSummary(12, 9, 2, "untrusted", "2026-05-01", "user: " + "茶" * 234),
+        "a.md": DocumentSummary(17, 4, 1, "owner"),
+    }
 
 
 def test_replacing_a_document_deletes_the_old_one(index: Index) -> None:
@@ -402,6 +416,20 @@ def test_the_nearest_vectors_are_found_best_first(index: Index) -> None:
         {row: max(0.0, cosine) for row, cosine in hits}, abs=1e-5
     )
     assert (index.nearest(query, BOB, limit=10), index.nearest(query, ALICE, limit=0)) == ([], [])
+
+
+def test_a_snapshot_gives_the_same_cosines_as_single_reads(index: Index) -> None:
+    for number, vector in enumerate(units(12, 8)):
+        put_vector(index, f"{number:02}.md", vector, ALICE)
+    put(index, "same.md", "twice", "twice")
+    query, other = units(2, 8, seed=1)
+    rows = [*range(1, 15), 999]
+    alone = [index.cosines(rows, vector, ALICE) for vector in (query, other)]
+    with index.snapshot():
+        hits = index.nearest(query, ALICE, limit=3)
+        together = [index.cosines(rows, vector, ALICE) for vector in (query, other)]
+    assert together == [pytest.approx(found) for found in alone]
+    assert hits == [pytest.approx(pair) for pair in sorted(alone[0].items(), key=lambda pair: -pair[1])[:3]]
 
 
 def test_filters_apply_to_vectors(index: Index) -> None:

@@ -6,6 +6,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from memoriter import Memory
@@ -54,3 +55,28 @@ def test_two_machines_share_one_index(settings: dict[str, object], tmp_path: Pat
     with machine("one") as one:
         assert "memory/tea.md" in found(one, "green tea")
         assert one.entries.search("Zürich").hits == ()
+
+
+def test_each_tenant_uses_the_server_that_the_settings_name(
+    postgres: PostgresCluster, tmp_path: Path
+) -> None:
+    tenant = uuid.uuid4().hex
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f'create database "{tenant}"'.encode())
+    acme = postgres.url_of("postgres", tenant)
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        f"embedding: {{provider: none}}\nstore: {{url: '{postgres.url}', servers: {{{tenant}: '{acme}'}}}}\n"
+    )
+
+    def entries(home: str, **overrides: object) -> list[str]:
+        settings = {f"store.{name}": value for name, value in overrides.items()}
+        with Memory.open(home=tmp_path / home, config=config, overrides=settings) as memory:
+            return [entry.text for entry in memory.entries.list()]
+
+    with Memory.open(home=tmp_path / "one", config=config, overrides={"store.tenant": tenant}) as memory:
+        memory.remember("Acme's boiler is serviced in October")
+        assert acme not in str(memory.settings)
+    assert entries("two", tenant=tenant) == ["Acme's boiler is serviced in October"]
+    assert entries("three", tenant=tenant, url=postgres.url) == []  # an explicit URL has precedence
+    assert entries("four", tenant=f"{tenant}-2") == []

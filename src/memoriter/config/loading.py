@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from memoriter.config import layers
 from memoriter.config.layers import Layer, Value, printable, read
 from memoriter.config.settings import Settings, keys
-from memoriter.config.store import working_copy
+from memoriter.config.store import DEFAULT_TENANT, working_copy
 from memoriter.errors import ConfigError, UntrustedConfig
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def load(
     except ConfigError as error:
         errors.append(error)
         owner = {}
+    owner |= _server_of_tenant(owner | explicit)
     if copy := _working_copy(owner | explicit):
         return _check(owner | explicit | {"workspace": copy}, errors)
     base = _with_workspace(owner, explicit, cwd)
@@ -154,12 +155,21 @@ def find_workspace(folder: Path) -> Path | None:
     return None
 
 
+def _server_of_tenant(layer: Layer) -> Layer:
+    """Return the URL of the server that `store.servers` names for the tenant, if it does."""
+    servers = layer["store.servers"].value if "store.servers" in layer else {}
+    tenant = layer["store.tenant"].value if "store.tenant" in layer else DEFAULT_TENANT
+    if not isinstance(servers, Mapping) or not isinstance(tenant, str) or tenant not in servers:
+        return {}
+    return {"store.url": Value(servers[tenant], "store.servers")}
+
+
 def _working_copy(layer: Layer) -> Value | None:
     """Return the workspace if a server holds the notes: a folder that caches them. None without a server."""
     values = {key: layer[key].value for key in ("store.url", "store.tenant", "agent") if key in layer}
     url, tenant, agent = (
         values.get("store.url"),
-        values.get("store.tenant", "default"),
+        values.get("store.tenant", DEFAULT_TENANT),
         values.get("agent", "main"),
     )
     if not isinstance(url, str) or not url:

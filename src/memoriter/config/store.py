@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import Field, SecretStr, field_validator
 
 from memoriter.config.fields import Section, Whole
+
+DEFAULT_TENANT = "default"
+_TENANT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
 
 
 class StoreSettings(Section):
@@ -22,9 +26,15 @@ class StoreSettings(Section):
         "`memoriter pull` and `memoriter push` exchange notes with a folder of yours.",
     )
     tenant: str = Field(
-        default="default",
+        default=DEFAULT_TENANT,
         max_length=64,
         description="Name above the agents on the server. Agents of different tenants never see each other.",
+    )
+    servers: Mapping[str, SecretStr] = Field(
+        default={},
+        description="URLs of more servers by tenant, such as `{acme: postgresql://…}`, so that all gateways can share "
+        "one file of settings. A tenant that is not listed uses `store.url`. A URL in a variable or on the command "
+        "line has precedence.",
     )
     connections: Whole = Field(
         default=16, ge=2, le=1000, description="Connections to the server that one process opens at most."
@@ -38,14 +48,23 @@ class StoreSettings(Section):
     @field_validator("url")
     @classmethod
     def _is_postgres(cls, url: SecretStr | None) -> SecretStr | None:
-        if url is not None and not url.get_secret_value().startswith(("postgresql://", "postgres://")):
+        if url is not None and not _is_url(url):
             raise ValueError("must be a URL such as postgresql://user:password@host/database")
         return url
+
+    @field_validator("servers")
+    @classmethod
+    def _are_servers(cls, servers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
+        if not all(_TENANT.fullmatch(tenant) and _is_url(url) for tenant, url in servers.items()):
+            raise ValueError(
+                "must be tenants, each with a URL such as postgresql://user:password@host/database"
+            )
+        return servers
 
     @field_validator("tenant")
     @classmethod
     def _is_a_name(cls, tenant: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", tenant, re.ASCII):
+        if not _TENANT.fullmatch(tenant):
             raise ValueError("must be letters, digits, '-', '_' and '.', not starting with '.'")
         return tenant
 
@@ -53,6 +72,10 @@ class StoreSettings(Section):
     def name(self) -> str | None:
         """A name for the folder of working copies, without the password; None if there is no server."""
         return None if self.url is None else store_name(self.url.get_secret_value(), self.tenant)
+
+
+def _is_url(url: SecretStr) -> bool:
+    return url.get_secret_value().startswith(("postgresql://", "postgres://"))
 
 
 def store_name(url: str, tenant: str) -> str:

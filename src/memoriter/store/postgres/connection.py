@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import psycopg
@@ -78,21 +78,21 @@ class PostgresConnection:
     """One transaction. Offers the methods of an SQLite connection that the stores use."""
 
     def __init__(self, raw: psycopg.Connection[Any]) -> None:
-        #: The connection of psycopg, for what only Postgres has: copying, vectors, pipelines.
-        self.raw = raw
         self._cursor = psycopg.RawCursor(raw)
         #: What was read in a snapshot and may be read again. None: the transaction may see changes.
         self.memo: dict[object, Any] | None = None
 
     def execute(self, statement: str, bindings: Any = None, /) -> Rows:
         """Run a statement and return its rows."""
-        self._cursor.execute(translate(statement), bindings or None)
-        return Rows(self._cursor.fetchall()) if self._cursor.description else Rows()
+        return self._run(translate(statement), bindings or None)
 
     def fetch(self, statement: str, bound: Sequence[object]) -> Rows:
-        """Run a statement and return its rows in binary form, which is faster for bytes and vectors."""
-        self._cursor.execute(translate(statement), bound, binary=True)
-        return Rows(self._cursor.fetchall())
+        """Run a statement of a search and return its rows in binary form. Each connection prepares it once."""
+        return self._run(translate(statement), bound, binary=True, prepare=True)
+
+    def _run(self, statement: str, bound: Any, **how: bool) -> Rows:
+        self._cursor.execute(statement, bound, **how)
+        return Rows(self._cursor.fetchall()) if self._cursor.description else Rows()
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Rows:
         """Run a statement once for each sequence of values."""
@@ -104,6 +104,29 @@ class PostgresConnection:
     def changes(self) -> int:
         """Return how many rows the last statement changed."""
         return max(0, self._cursor.rowcount)
+
+
+class PostgresReads(PostgresConnection):
+    """Statements that only read. Each is a transaction of its own and takes one round trip."""
+
+    def __init__(self, ask: Callable[..., Rows]) -> None:
+        self.memo = None
+        self._run = ask  # type: ignore[method-assign]
+
+
+def ask(
+    connection: psycopg.Connection[Any],
+    settings: tuple[str, Sequence[str]],
+    statement: str,
+    bound: Any,
+    **how: bool,
+) -> Rows:
+    """Run a statement with settings that last as long as it does. In a pipeline, both are one transaction."""
+    with connection.pipeline():
+        psycopg.RawCursor(connection).execute(*settings, prepare=True)
+        cursor = psycopg.RawCursor(connection)
+        cursor.execute(statement, bound, **how)
+    return Rows(cursor.fetchall())
 
 
 # ---- errors -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -16,7 +17,7 @@ from psycopg import sql
 
 from memoriter.errors import StoreBroken, StoreError, StoreLocked
 from memoriter.store.connection import translate_values
-from memoriter.store.postgres.connection import PostgresConnection, translate_errors
+from memoriter.store.postgres.connection import PostgresConnection, PostgresReads, translate_errors
 from memoriter.store.postgres.schema import AREA_TABLES
 from memoriter.store.postgres.server import SCHEMA, PostgresServer, lock_number, roll_back
 from memoriter.store.transactions import Traces
@@ -49,13 +50,19 @@ class PostgresDatabase:
             "statement_timeout": str(STATEMENT_TIMEOUT_MS),
             "lock_timeout": str(int(server.timeout_s * 1000)),
             "idle_in_transaction_session_timeout": str(IDLE_TIMEOUT_MS),
-            "memoriter.tenant": tenant,
-            "memoriter.agent": agent,
+            # The server plans a statement once. Its estimates would make it plan some of them again for each search,
+            # or compile them, and both take longer than the statement.
+            "plan_cache_mode": "force_generic_plan",
+            "jit": "off",
         }
-        local = sql.SQL(", ").join(
-            sql.SQL("set_config({}, {}, true)").format(key, value) for key, value in settings.items()
+        owner = {"memoriter.tenant": tenant, "memoriter.agent": agent}
+        self._settings = _setting({**settings, **owner})
+        # A connection prepares this statement once for all agents.
+        numbered = ", ".join(f"set_config('{key}', ${at}, true)" for at, key in enumerate(owner, start=1))
+        self._read_settings = (
+            f"{_setting({**settings, 'transaction_read_only': 'on'})}, {numbered}",
+            tuple(owner.values()),
         )
-        self._settings = sql.SQL("select {}").format(local).as_string()
         self._lock = f"select pg_advisory_xact_lock({lock_number(tenant, agent, area)})"
         self._local = threading.local()  # .reader: the connection of this thread's snapshot
         self._write_lock = threading.Lock()
@@ -69,14 +76,18 @@ class PostgresDatabase:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[PostgresConnection]:
-        """Return a connection for reading. Inside ``write()`` it is the writer, to see its changes."""
+        """Return a connection for reading. Inside ``write()`` it is the writer, to see its changes.
+
+        Each statement sees what is committed when it starts. `snapshot` shows all of them one state.
+        """
         joined = self._joined()
         if joined is not None:
             with self._errors(), translate_values(self.name, StoreBroken):
                 yield joined
             return
-        with self._transaction("begin read only") as connection, translate_values(self.name, StoreBroken):
-            yield connection
+        self._check_open()
+        with self._errors(), translate_values(self.name, StoreBroken):
+            yield PostgresReads(partial(self.server.ask, self._read_settings))
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[PostgresConnection]:
@@ -168,8 +179,7 @@ class PostgresDatabase:
 
     @contextlib.contextmanager
     def _transaction(self, begin: str, *then: str) -> Iterator[PostgresConnection]:
-        if self._closed:
-            raise StoreError(f"{self.name} is closed.")
+        self._check_open()
         prologue = "; ".join((begin, self._settings, *then))
         with self._errors(), self.server.begin(prologue) as raw:
             try:
@@ -178,6 +188,10 @@ class PostgresDatabase:
             except BaseException:
                 roll_back(raw)
                 raise
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.name} is closed.")
 
     def _errors(self) -> contextlib.AbstractContextManager[None]:
         return translate_errors(self.name)
@@ -193,6 +207,12 @@ class PostgresDatabase:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _setting(values: Mapping[str, str]) -> str:
+    """Return the statement that gives settings these values for one transaction."""
+    local = (sql.SQL("set_config({}, {}, true)").format(key, value) for key, value in values.items())
+    return sql.SQL("select {}").format(sql.SQL(", ").join(local)).as_string()
 
 
 def _commit(connection: psycopg.Connection[Any]) -> None:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import conninfo, errors, sql
 
 from memoriter.errors import ConfigError, SchemaTooNew, StoreError, StoreUnavailable
-from memoriter.store.postgres.connection import TextDumper, connection_problem, translate_errors
+from memoriter.store.postgres.connection import Rows, TextDumper, ask, connection_problem, translate_errors
 from memoriter.store.postgres.pool import Pool
 from memoriter.store.postgres.schema import MIGRATIONS
+
+T = TypeVar("T")
 
 SCHEMA = "memoriter"
 #: The role of transactions if the role of the URL could bypass row-level security.
@@ -24,6 +26,8 @@ MIN_SERVER = 16
 MIN_VECTOR = (0, 8)
 
 CONNECT_TIMEOUT_S = 5
+#: The most statements that a connection keeps prepared. The package has fewer.
+PREPARED_STATEMENTS = 500
 _lock, _opening = threading.Lock(), threading.Lock()
 _DEFAULTS = {"application_name": "memoriter", "connect_timeout": CONNECT_TIMEOUT_S, "keepalives_idle": 30}
 
@@ -71,25 +75,33 @@ class PostgresServer:
         except psycopg.Error as error:
             raise StoreUnavailable(f"{self.name} cannot be reached: {connection_problem(error)}.") from error
         connection.adapters.register_dumper(str, TextDumper)
+        connection.prepared_max = PREPARED_STATEMENTS
         return connection
 
     @contextlib.contextmanager
     def begin(self, prologue: str) -> Iterator[psycopg.Connection[Any]]:
-        """Borrow a connection from the pool and begin a transaction with these statements.
-
-        The server may have restarted since a connection was last used. Then a new connection is opened.
-        """
-        connection = self._begun(prologue)
+        """Borrow a connection from the pool and begin a transaction with these statements."""
+        connection, _ = self._first(lambda taken: taken.execute(prologue.encode()))
         try:
             yield connection
         finally:
             self._pool.give(connection)
 
-    def _begun(self, prologue: str) -> psycopg.Connection[Any]:
+    def ask(self, settings: tuple[str, Sequence[str]], statement: str, bound: Any, **how: bool) -> Rows:
+        """Run one statement that only reads, with these settings, in one round trip."""
+        connection, rows = self._first(lambda taken: ask(taken, settings, statement, bound, **how))
+        self._pool.give(connection)
+        return rows
+
+    def _first(self, work: Callable[[psycopg.Connection[Any]], T]) -> tuple[psycopg.Connection[Any], T]:
+        """Borrow a connection and do the first work with it. Return both.
+
+        The server may have restarted since a connection was last used. Then a new connection is opened.
+        """
         while True:
             connection, is_new = self._pool.take()
             try:
-                connection.execute(prologue.encode())
+                return connection, work(connection)
             except BaseException as error:
                 is_lost = connection.closed
                 if not is_lost:
@@ -98,8 +110,6 @@ class PostgresServer:
                 if is_new or not is_lost or not isinstance(error, psycopg.Error):
                     raise
                 self._pool.discard_idle()
-            else:
-                return connection
 
     def use(self) -> None:
         """Count one more database that uses the connections."""

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 #: An index with more vectors is searched through the graph. Comparing one vector takes about 1 µs.
 GRAPH_ROWS = 20_000
+#: In an index of at most this many chunks, a snapshot computes the cosines of all of them at once and keeps them. The
+#: search that follows needs many: looking one up takes as long as computing ten.
+MEMO_CHUNKS = 1_500
 #: The most dimensions of a graph of halfvec.
 MAX_GRAPH_DIMENSIONS = 4_000
 #: Candidates that the graph keeps while it searches. More find more of the nearest rows and take longer.
@@ -65,6 +68,11 @@ _NEAREST = """
     cross join lateral (select rowid from index_chunks
         where index_name = $1 and model = $2 and hash = n.hash offset 0) c
     order by n.distance, c.rowid"""
+
+# The chunks and their vectors are joined here: the server would look up each vector by its hash.
+_ALL_CHUNKS = "select rowid, hash from index_chunks where index_name = $1 and model = $2"
+_ALL_COSINES = """
+    select hash, 1 - (vector <=> (select $3::vector)) from index_vectors where index_name = $1 and model = $2"""
 
 _NEAREST_FILTERED = """
     select c.rowid, 1 - (v.vector <=> (select $3::vector)) from index_chunks c
@@ -194,6 +202,9 @@ def nearest(
     if query is None or limit <= 0:
         return []
     conditions, bound = conditions_of(where, 5)
+    if not conditions and connection.memo is not None and state.chunks <= MEMO_CHUNKS:
+        known = _all_cosines(connection, index, query, identity)
+        return sorted(known.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
     wanted = limit + SPARE_ROWS
     values = (index, model_of(identity), as_text(query, identity.dimensions), wanted, *bound)
     if state.in_graph and not (conditions and _is_small(connection, index, identity, where)):
@@ -207,6 +218,19 @@ def nearest(
             return list(plausible(found))[:limit]
     # Vectors that no chunk uses were among the nearest, or there is a filter.
     return list(plausible(connection.fetch(_NEAREST_FILTERED.format(conditions=conditions), values)))[:limit]
+
+
+def _all_cosines(
+    connection: PostgresConnection, index: str, query: Vector, identity: Identity
+) -> dict[int, float]:
+    """Return the cosines of all chunks by row, and keep them for this snapshot."""
+    model, text = model_of(identity), as_text(query, identity.dimensions)
+    by_hash: dict[bytes, float] = dict(connection.fetch(_ALL_COSINES, (index, model, text)))
+    rows = connection.fetch(_ALL_CHUNKS, (index, model))
+    found = dict(plausible([(row, by_hash[hash_]) for row, hash_ in rows if hash_ in by_hash]))
+    assert connection.memo is not None
+    connection.memo["cosines", index, model, query.tobytes()] = found
+    return found
 
 
 def _is_small(connection: PostgresConnection, index: str, identity: Identity, where: Filter) -> bool:
@@ -226,6 +250,9 @@ def cosines(
     query, rows = unit(vector, identity.dimensions), list(set(rowids))
     if query is None or not rows:
         return {}
+    known = (connection.memo or {}).get(("cosines", index, model_of(identity), query.tobytes()))
+    if known is not None:
+        return {row: max(0.0, known[row]) for row in rows if row in known}
     found = connection.fetch(_COSINES, (index, model_of(identity), as_text(query, identity.dimensions), rows))
     return {row: max(0.0, cosine) for row, cosine in plausible(found)}
 

@@ -1,0 +1,238 @@
+"""Gateways on one Postgres server: the cost of a request, and how many requests one and two answer.
+
+The agents are filled through the gateway. No model runs, since models cost the same on every store.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+
+import numpy as np
+import psycopg
+
+from bench.corpus import Writer
+from bench.gateway import cpu_s
+
+TENANT = "bench-gateways"
+AGENTS = 8
+NOTES = 20
+PARAGRAPHS = 10
+WARM_UP = 3 * AGENTS
+
+_ENVIRONMENT = {
+    "MEMORITER_STORE__TENANT": TENANT,
+    "MEMORITER_EMBEDDING__PROVIDER": "none",
+    "MEMORITER_LOGGING__LEVEL": "warning",
+    "MEMORITER_GATEWAY__LIMITS__RATE": "100000",
+    "MEMORITER_GATEWAY__LIMITS__BURST": "100000",
+    # The notes of an agent are on the server, so its folder is not used.
+    "MEMORITER_GATEWAY__AGENTS": json.dumps({f"gateway-{number}": "unused" for number in range(AGENTS)}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A running gateway."""
+
+    pid: int
+    address: str
+
+    def connect(self) -> HTTPConnection:
+        """Return a connection of a new client."""
+        return HTTPConnection(self.address.removeprefix("http://"), timeout=120)
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCost:
+    """One kind of request, sent one after the other: milliseconds of CPU time, and of waiting."""
+
+    operation: str
+    gateway_p50: float
+    server_p50: float
+    p50: float
+    p95: float
+    wall_p50: float
+
+
+class Caller:
+    """Calls operations of agents in turn."""
+
+    def __init__(self, token: str) -> None:
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._writer = Writer(seed=3)
+        self.questions = [self._writer.question() for _ in range(200)]
+
+    def post(self, client: HTTPConnection, agent: int, operation: str, **arguments: object) -> None:
+        """Call an operation and wait for the answer."""
+        client.request(
+            "POST", f"/v1/agents/gateway-{agent}/{operation}", json.dumps(arguments), self._headers
+        )
+        answer = client.getresponse()
+        text = answer.read()
+        assert answer.status == 200, text
+
+    def fill(self, client: HTTPConnection) -> None:
+        """Save notes of every agent."""
+        for agent, _ in itertools.product(range(AGENTS), range(NOTES)):
+            self.post(client, agent, "memory_save", content=self._writer.note(PARAGRAPHS))
+
+    def search(self, client: HTTPConnection, number: int) -> None:
+        """Search in the next agent."""
+        self.post(
+            client, number % AGENTS, "memory_search", query=self.questions[number % len(self.questions)]
+        )
+
+    def remember(self, client: HTTPConnection, number: int) -> None:
+        """Store an entry of the next agent."""
+        text = f"Person{time.time_ns()} prefers {self.questions[number % len(self.questions)]}"
+        self.post(client, number % AGENTS, "memory_store", text=text)
+
+
+@contextmanager
+def serving(url: str, home: Path) -> Iterator[tuple[Gateway, str | None]]:
+    """Run a gateway. Yield it, and its token if it created one."""
+    command = [sys.executable, "-m", "memoriter", "--home", str(home), "serve", "--port", "0", "--json"]
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, **_ENVIRONMENT, "MEMORITER_STORE__URL": url},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        started = json.loads(process.stdout.readline())
+        yield Gateway(process.pid, started["address"]), started.get("token")
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def server_cpu_s(url: str) -> Callable[[], float]:
+    """Return a function that returns the CPU seconds of all processes of a server on this machine."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute("select pg_backend_pid()").fetchone()
+        assert row is not None
+        status = Path(f"/proc/{row[0]}/status").read_text()
+    parent = next(line.split()[1] for line in status.splitlines() if line.startswith("PPid"))
+    children = Path(f"/proc/{parent}/task/{parent}/children")
+
+    def total() -> float:
+        found = 0
+        for pid in children.read_text().split():
+            try:
+                found += int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
+            except OSError:
+                continue
+        return found / 1e9
+
+    return total
+
+
+def cost(
+    operation: str,
+    gateway: Gateway,
+    call: Callable[[HTTPConnection, int], None],
+    server: Callable[[], float],
+    count: int,
+) -> RequestCost:
+    """Send requests one after the other, after a warm-up."""
+    client, rows = gateway.connect(), []
+    for number in range(count + WARM_UP):
+        before = cpu_s(gateway.pid), server(), time.perf_counter()
+        call(client, number)
+        after = cpu_s(gateway.pid), server(), time.perf_counter()
+        rows.append([1000 * (end - start) for end, start in zip(after, before, strict=True)])
+    client.close()
+    own, of_server, wall = np.array(rows[WARM_UP:]).T
+    both = own + of_server
+    gateway_p50, server_p50, p50, wall_p50 = (
+        round(float(np.median(part)), 1) for part in (own, of_server, both, wall)
+    )
+    p95 = round(float(np.percentile(both, 95)), 1)
+    return RequestCost(operation, gateway_p50, server_p50, p50, p95, wall_p50)
+
+
+def throughput(
+    gateways: Sequence[Gateway], caller: Caller, clients: int, seconds: float
+) -> tuple[float, float]:
+    """Let clients search, spread over the gateways. Return answers per second, and the CPU ms of a gateway for each."""
+    until = time.monotonic() + seconds
+
+    def work(which: int) -> int:
+        client = gateways[which % len(gateways)].connect()
+        for number in itertools.count(which):
+            if time.monotonic() > until:
+                client.close()
+                return number - which
+            caller.search(client, number)
+        return 0
+
+    before = sum(cpu_s(gateway.pid) for gateway in gateways)
+    with ThreadPoolExecutor(clients) as pool:
+        answers = sum(pool.map(work, range(clients)))
+    spent = sum(cpu_s(gateway.pid) for gateway in gateways) - before
+    return answers / seconds, 1000 * spent / max(1, answers)
+
+
+def measure(url: str, folder: Path, *, count: int, clients: int, seconds: float) -> str:
+    """Return the tables of one and of two gateways."""
+    server = server_cpu_s(url)
+    with ExitStack() as stack:
+        first, token = stack.enter_context(serving(url, folder / "one"))
+        second, _ = stack.enter_context(serving(url, folder / "two"))
+        caller = Caller(token or _new_token(url, folder / "three"))
+        client = first.connect()
+        caller.fill(client)
+        client.close()
+        costs = [
+            cost("search", first, caller.search, server, count),
+            cost("remember", first, caller.remember, server, count),
+        ]
+        _warm(second, caller)
+        rates = [throughput(some, caller, clients, seconds) for some in ([first], [first, second])]
+    lines = [
+        "| request | p50 | p95 | of it gateway | of it server | a client waits |\n|---|--:|--:|--:|--:|--:|",
+        *(
+            f"| {c.operation} | {c.p50} | {c.p95} | {c.gateway_p50} | {c.server_p50} | {c.wall_p50} |"
+            for c in costs
+        ),
+        "",
+        *(
+            f"{count} gateway{'s' if count > 1 else ''}, {clients} clients: {rate:.1f} searches/s, {spent:.1f} ms of "
+            "CPU time of a gateway for each."
+            for count, (rate, spent) in enumerate(rates, start=1)
+        ),
+    ]
+    return "\n".join(lines)
+
+
+def _warm(gateway: Gateway, caller: Caller) -> None:
+    client = gateway.connect()
+    for number in range(WARM_UP):
+        caller.search(client, number)
+    client.close()
+
+
+def _new_token(url: str, home: Path) -> str:
+    """Return a new token. The gateways of an earlier run have created the first one."""
+    command = [sys.executable, "-m", "memoriter", "--home", str(home), "token", "create", "--json"]
+    found = subprocess.run(
+        command,
+        env={**os.environ, **_ENVIRONMENT, "MEMORITER_STORE__URL": url},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    token: str = json.loads(found.stdout)["token"]
+    return token
