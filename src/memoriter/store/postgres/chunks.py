@@ -15,9 +15,12 @@ from memoriter.store.postgres.connection import PostgresConnection
 
 _SUMMARIES = """
     select f.path, f.mtime_ns, f.size, count(*),
-    max(case c.trust when 'untrusted' then 3 when 'relayed' then 2 when 'agent' then 1 else 0 end)
+    max(case c.trust when 'untrusted' then 3 when 'relayed' then 2 when 'agent' then 1 else 0 end),
+    (select n.date from index_chunks n where n.index_name = $1 and n.path = f.path order by n.start_line limit 1),
+    case f.source when 'sessions' then (select left(n.text, 240) from index_chunks n
+        where n.index_name = $1 and n.path = f.path order by n.start_line limit 1) else '' end
     from index_files f join index_chunks c on c.index_name = f.index_name and c.path = f.path
-    where f.index_name = $1 and f.path = any($2) group by f.path, f.mtime_ns, f.size"""
+    where f.index_name = $1 and f.path = any($2) group by f.path, f.mtime_ns, f.size, f.source"""
 
 _OF_SESSION = """
     select path from index_files where index_name = $1 and source = 'sessions' and state like '{%'

@@ -32,8 +32,11 @@ GRAPH_ROWS = 20_000
 MEMO_CHUNKS = 1_500
 #: The most dimensions of a graph of halfvec.
 MAX_GRAPH_DIMENSIONS = 4_000
-#: Candidates that the graph keeps while it searches. More find more of the nearest rows and take longer.
-EF_SEARCH = 400
+#: Candidates that the graph keeps while it searches, and one more for this many chunks. More find more of the nearest
+#: rows and take longer. With 100,000 chunks, 400 find 97.3 % of the best ten, and 600 find 98.4 %.
+EF_SEARCH, EF_SEARCH_CHUNKS = 400, 400
+#: The most that pgvector allows.
+MAX_EF_SEARCH = 1_000
 #: Rows of the graph that a search may visit for rows of this index that pass its filter.
 MAX_SCAN_ROWS = 60_000
 
@@ -97,7 +100,7 @@ _GRAPH_FILTERED = """
     select rowid, 1 - (vector <=> (select $3::vector)) as cosine from near order by cosine desc, rowid"""
 _GRAPH_SETTINGS = f"""
     select set_config('hnsw.iterative_scan', 'relaxed_order', true),
-    set_config('hnsw.ef_search', '{EF_SEARCH}', true), set_config('hnsw.max_scan_tuples', '{MAX_SCAN_ROWS}', true)"""
+    set_config('hnsw.ef_search', $1, true), set_config('hnsw.max_scan_tuples', '{MAX_SCAN_ROWS}', true)"""
 
 _COSINES = """
     select c.rowid, 1 - (v.vector <=> (select $3::vector)) from index_chunks c
@@ -208,7 +211,8 @@ def nearest(
     wanted = limit + SPARE_ROWS
     values = (index, model_of(identity), as_text(query, identity.dimensions), wanted, *bound)
     if state.in_graph and not (conditions and _is_small(connection, index, identity, where)):
-        connection.execute(_GRAPH_SETTINGS)
+        candidates = min(MAX_EF_SEARCH, EF_SEARCH + state.chunks // EF_SEARCH_CHUNKS)
+        connection.execute(_GRAPH_SETTINGS, (str(candidates),))
         statement = _GRAPH_FILTERED if conditions else _GRAPH
         statement = statement.format(dims=int(identity.dimensions), conditions=conditions)
         return list(plausible(connection.fetch(statement, values)))[:limit]
