@@ -15,6 +15,7 @@ import pytest
 from fake_claude_code import ClaudeCode, wait_until
 
 from memoriter import MemoryService
+from memoriter.errors import WriteError
 from memoriter.files.locks import file_lock
 from memoriter.integrations.claude_code.capture import process_queue_of
 from memoriter.sessions.messages import turns_of_messages
@@ -82,6 +83,12 @@ def test_sessions_are_processed_in_the_order_of_their_requests(claude: ClaudeCod
     claude.hook("SessionStart", "--wait", "--deadline", "20", session="new", source="resume")
     claude.process(session="other")
     assert claude.entries() == ["My editor is Emacs."]
+
+
+def test_a_queue_that_cannot_be_written_is_an_error_of_this_package(tmp_path: Path) -> None:
+    (tmp_path / "queue").write_text("a file is in the place of the folder")
+    with pytest.raises(WriteError, match=r"queue cannot be written \(File exists\)\. Check the disk"):
+        SessionQueue(tmp_path / "queue").add(_request(tmp_path / "x.jsonl"))
 
 
 def test_a_session_that_cannot_be_processed_does_not_block_others(tmp_path: Path) -> None:

@@ -55,6 +55,15 @@ def test_the_threshold_depends_on_the_window(threshold: Threshold, window: int, 
     assert threshold.tokens(window) == tokens
 
 
+def test_a_state_folder_that_cannot_be_created_is_an_error_of_this_package(
+    workspace: Path, tmp_path: Path, log: Path
+) -> None:
+    (tmp_path / "state").write_text("a file is in the place of the folder")
+    with pytest.raises(WriteError, match=r"flushes cannot be written \(File exists\)\. Check the disk"):
+        flush(workspace, tmp_path).write_if_due(TALK, "s", window=None)
+    assert not log.exists()
+
+
 def test_one_overflow_is_written_once(workspace: Path, tmp_path: Path, log: Path) -> None:
     assert flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=103_999) is None
     saved = flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=104_000)

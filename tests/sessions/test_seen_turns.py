@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from memoriter.errors import WriteError
 from memoriter.records import Turn
 from memoriter.sessions.seen_turns import SILENCE_S, SeenTurns
 
@@ -49,6 +50,19 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_of_this_package(host: Host) -> None:
+    (host.folder / "seen_turns").write_text("a file is in the place of the folder")
+    with pytest.raises(WriteError, match=r"seen_turns cannot be written \(File exists\)\. Check the disk"):
+        host.send(TEA, YES)
+    (host.folder / "seen_turns").unlink()
+    host.send(TEA, YES)
+    (state,) = (host.folder / "seen_turns").glob("*.json")
+    state.unlink()
+    state.mkdir()  # cannot be replaced by a file
+    with pytest.raises(WriteError, match=r"seen_turns cannot be written \(Is a directory\)"):
+        host.send(TEA, YES)
 
 
 def test_only_the_last_turns_of_a_growing_conversation_are_new(host: Host) -> None:

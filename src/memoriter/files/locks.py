@@ -60,6 +60,26 @@ def file_lock(
 
 
 @contextlib.contextmanager
+def state_lock(path: Path, timeout_s: float = LOCK_WAIT_S) -> Iterator[None]:
+    """Hold `file_lock`. Raises `WriteError` instead of `OSError` when the lock cannot be created."""
+    with contextlib.ExitStack() as stack:
+        with state_errors(path.parent):
+            stack.enter_context(file_lock(path, timeout_s))
+        yield
+
+
+@contextlib.contextmanager
+def state_errors(folder: Path) -> Iterator[None]:
+    """Raise `WriteError` for an `OSError` of a file in this folder."""
+    try:
+        yield
+    except OSError as error:
+        raise WriteError(
+            f"{folder} cannot be written ({error.strerror or error}). Check the disk, then try again."
+        ) from error
+
+
+@contextlib.contextmanager
 def _locked_folder(folder: Path) -> Iterator[Callable[[], bool]]:
     import fcntl
 

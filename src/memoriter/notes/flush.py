@@ -17,7 +17,7 @@ from typing import Literal
 
 from memoriter.errors import LockTimeout
 from memoriter.files import durable, edits, shared
-from memoriter.files.locks import file_lock
+from memoriter.files.locks import file_lock, state_lock
 from memoriter.llm import Chat
 from memoriter.notes.extractive import make_points, render
 from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block
@@ -72,7 +72,7 @@ class Flush:
         about to shorten the conversation. Each such call is a new overflow, and only new turns are written.
         """
         file = self._folder / f"{_digest(session)}.json"
-        with file_lock(file.with_suffix(".lock"), LOCK_WAIT_S):
+        with state_lock(file.with_suffix(".lock"), LOCK_WAIT_S):
             state = _load(file)
             if window is None:
                 state = replace(state, phase="ready") if state.phase == "written" else state

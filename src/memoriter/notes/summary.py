@@ -14,7 +14,7 @@ from pathlib import Path
 
 from memoriter.errors import EditConflict, WriteError
 from memoriter.files import edits
-from memoriter.files.locks import file_lock
+from memoriter.files.locks import state_lock
 from memoriter.llm import Chat
 from memoriter.notes.extractive import PointsResult, is_chinese, make_points, render
 from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block, front_matter
@@ -40,7 +40,7 @@ class Summaries:
             return None
         self.notebook.check_writable()
         session = encodable(session)  # it may come from a file name with arbitrary bytes
-        with file_lock(self._lock, LOCK_WAIT_S):  # two callers must not write two notes
+        with state_lock(self._lock, LOCK_WAIT_S):  # two callers must not write two notes
             day = f"{self._start(turns):%Y-%m-%d}"
             known = self._find(session, day)
             return self._continue(known, turns) if known else self._begin(turns, session, day)

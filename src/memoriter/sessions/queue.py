@@ -21,7 +21,7 @@ from pathlib import Path
 from memoriter import logs
 from memoriter.errors import LockTimeout, MemoriterError
 from memoriter.files import durable, shared
-from memoriter.files.locks import file_lock
+from memoriter.files.locks import file_lock, state_errors
 
 log = logs.get("sessions")
 
@@ -71,7 +71,8 @@ class SessionQueue:
             log.error("the queue %s is full (%d requests); a request was dropped", self.folder, MAX_REQUESTS)
             return None
         path = self.folder / f"{time.time_ns():020d}-{os.getpid()}-{next(_counter)}.json"
-        durable.write(path, json.dumps(asdict(request)).encode())
+        with state_errors(self.folder):
+            durable.write(path, json.dumps(asdict(request)).encode())
         return path
 
     def pending(self) -> list[Path]:

@@ -19,7 +19,7 @@ from typing import Protocol, TypeVar
 
 from memoriter.errors import LockTimeout
 from memoriter.files import durable
-from memoriter.files.locks import file_lock
+from memoriter.files.locks import file_lock, state_errors, state_lock
 
 #: Sessions whose turns are stored. The oldest are removed first.
 MAX_SESSIONS = 2_000
@@ -135,12 +135,13 @@ class SeenTurns:
         """Yield the processed turns of a session under a lock. Additions are written to disk at the end."""
         name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
         file = self._folder / f"{name}.json"
-        with file_lock(file.with_suffix(".lock"), LOCK_WAIT_S):
+        with state_lock(file.with_suffix(".lock"), LOCK_WAIT_S):
             seen = SeenSession(_load(file), self._digest, self._clock())
             yield seen
             if seen.changed:
                 is_new = not file.exists()
-                durable.write(file, json.dumps(seen.state()).encode())
+                with state_errors(self._folder):
+                    durable.write(file, json.dumps(seen.state()).encode())
                 if is_new:
                     self._prune()
 
