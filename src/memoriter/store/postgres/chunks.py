@@ -172,7 +172,9 @@ def stored_of(connection: PostgresConnection, index: str, path: str) -> list[Sto
 def summaries(connection: PostgresConnection, index: str, paths: Iterable[str]) -> dict[str, DocumentSummary]:
     """Return summaries of these documents by path. Documents without chunks are left out."""
     rows = connection.execute(_SUMMARIES, (index, list(paths)))
-    return {row[0]: DocumentSummary(row[1], row[2], row[3], TRUST_LEVELS[row[4]]) for row in rows}
+    return {
+        row[0]: DocumentSummary(row[1], row[2], row[3], TRUST_LEVELS[row[4]], row[5], row[6]) for row in rows
+    }
 
 
 def paths_of(connection: PostgresConnection, index: str, session: str) -> list[str]:
