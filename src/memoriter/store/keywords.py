@@ -170,14 +170,14 @@ class Frequencies:
         if not terms:
             return {}
         runs = {term: found[0] for term in terms if len(found := runs_of(term)) == 1}
-        _, *now = row_set(connection)
+        _, newest, rows = row_set(connection)
         exact = self._exact.of(connection)
-        counts = {run: self._get_cached(run, *now) or exact.get(run) for run in runs.values()}
+        counts = {run: self._get_cached(run, newest, rows) or exact.get(run) for run in runs.values()}
         if unknown := [run for run, count in counts.items() if count is None]:
-            rows: Any = connection.execute(_TERMS, (json.dumps(unknown),))
-            looked_up: dict[str, int] = dict.fromkeys(unknown, 0) | dict(rows)
+            counted: Any = connection.execute(_TERMS, (json.dumps(unknown),))
+            looked_up: dict[str, int] = dict.fromkeys(unknown, 0) | dict(counted)
             self._common |= {
-                run: (count, *now) for run, count in looked_up.items() if count >= COMMON_TERM_CHUNKS
+                run: (count, newest, rows) for run, count in looked_up.items() if count >= COMMON_TERM_CHUNKS
             }
             exact |= looked_up
             counts |= looked_up
