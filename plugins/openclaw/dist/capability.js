@@ -1,7 +1,7 @@
 /** The memory slot: the section of the prompt, the flush plan, search for OpenClaw's own pages, and public files. */
 import { readdirSync, statSync } from "node:fs";
 import path from "node:path";
-import { asText, modeOf, search, visible } from "./hits.js";
+import { asText, modeOf, originClass, search, visible } from "./hits.js";
 import { isFolder } from "./memories.js";
 /** OpenClaw's defaults for the flush before a compaction. */
 const SOFT_TOKENS = 4_000;
@@ -90,7 +90,7 @@ function createRuntime(memories) {
 async function originOf(memories, agentId, file) {
     try {
         const result = await memories.call(agentId, "memory_get", { path: file, lines: 1 }, { repeatable: true });
-        return (asText(result, "trust") || "untrusted");
+        return originClass(asText(result, "trust"));
     }
     catch {
         return "untrusted";

@@ -1,4 +1,7 @@
 /** Hits of memoriter in the shape of OpenClaw, and which of them a session may see. */
+export function originClass(trust) {
+    return trust === "owner" || trust === "agent" ? trust : "untrusted";
+}
 /** Parts of a hit that memoriter leaves out if there is nothing to say. */
 const OPTIONAL = ["citation", "heading", "confidence", "level", "supersededBy"];
 /** Results asked for when some of them are of another source and will be left out. */
@@ -39,7 +42,7 @@ function hitOf(found) {
         source: isSession ? "sessions" : "memory",
         ...OPTIONAL.reduce((more, name) => (found[name] == null ? more : { ...more, [name]: found[name] }), {}),
         provenance: {
-            originClass: found.trust,
+            originClass: originClass(String(found.trust)),
             sessionKind: isSession ? "interactive" : "unknown",
             observedAt: dateOf(String(found.path)),
         },

@@ -4,7 +4,7 @@ import { readdirSync, statSync } from "node:fs";
 import path from "node:path";
 import type { OpenClawPluginApi } from "openclaw/plugin-sdk/plugin-entry";
 import type { Result } from "./client.js";
-import { asText, modeOf, search, visible, type Hit, type Trust } from "./hits.js";
+import { asText, modeOf, originClass, search, visible, type Hit, type Trust } from "./hits.js";
 import { isFolder, type Memories } from "./memories.js";
 
 type Capability = Parameters<OpenClawPluginApi["registerMemoryCapability"]>[0];
@@ -112,7 +112,7 @@ function createRuntime(memories: Memories): Runtime {
 async function originOf(memories: Memories, agentId: string, file: string): Promise<Trust> {
   try {
     const result = await memories.call(agentId, "memory_get", { path: file, lines: 1 }, { repeatable: true });
-    return (asText(result, "trust") || "untrusted") as Trust;
+    return originClass(asText(result, "trust"));
   } catch {
     return "untrusted";
   }

@@ -3,7 +3,12 @@
 import type { Result } from "./client.js";
 import type { Memories } from "./memories.js";
 
-export type Trust = "owner" | "agent" | "relayed" | "untrusted";
+/** The classes of OpenClaw. It has none for what an agent wrote after it had read text from outside. */
+export type Trust = "owner" | "agent" | "untrusted";
+
+export function originClass(trust: string): Trust {
+  return trust === "owner" || trust === "agent" ? trust : "untrusted";
+}
 export type Hit = {
   path: string;
   startLine: number;
@@ -79,7 +84,7 @@ function hitOf(found: Record<string, unknown>): Hit {
     source: isSession ? "sessions" : "memory",
     ...OPTIONAL.reduce((more, name) => (found[name] == null ? more : { ...more, [name]: found[name] }), {}),
     provenance: {
-      originClass: found.trust as Trust,
+      originClass: originClass(String(found.trust)),
       sessionKind: isSession ? "interactive" : "unknown",
       observedAt: dateOf(String(found.path)),
     },
