@@ -2,11 +2,15 @@
 
 The embedder is a hash, so that only the work of memoriter is measured: CPU time of this process in milliseconds, and
 wall time, which includes the disk.
+
+`python -m bench.entries --import COUNT` imports this many entries with the bundled model, and then measures the first
+searches of a new process, while vectors are still missing.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
@@ -85,12 +89,39 @@ def measured(entries: Entries, count: int) -> Iterator[str]:
     )
 
 
+def import_and_search(folder: Path, count: int) -> Iterator[str]:
+    """Import entries and yield how long that and the next searches take, each search in a new memory."""
+    from memoriter import Memory
+
+    chooser = random.Random(count)
+    texts = [statement(chooser) for _ in range(count)]
+    data = json.dumps([{"memory": text} for text in texts])
+    begun, begun_wall = time.process_time(), time.perf_counter()
+    with Memory.open(folder / "workspace", home=folder / "home") as memory:
+        memory.entries.import_(data)
+        took = f"{time.process_time() - begun:.1f} s CPU, {time.perf_counter() - begun_wall:.1f} s wall"
+        yield f"import of {count:,} entries: {took}"
+    for wanted in texts[-1], texts[count // 2]:
+        with Memory.open(folder / "workspace", home=folder / "home") as memory:
+            begun, begun_wall = time.process_time(), time.perf_counter()
+            found = memory.entries.search(wanted, limit=5)
+            cpu, wall = time.process_time() - begun, time.perf_counter() - begun_wall
+            first = bool(found.hits) and found.hits[0].entry.text == wanted
+            yield f"search: {cpu:.2f} s CPU, {wall:.2f} s wall, found {first}. {found.degraded or ''}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench.entries", description=__doc__)
     parser.add_argument("counts", type=int, nargs="*", default=[1_000, 100_000])
     parser.add_argument("--engine", default="scan")
+    parser.add_argument("--import", type=int, dest="imported", metavar="COUNT")
     options = parser.parse_args(arguments)
+    if options.imported:
+        with tempfile.TemporaryDirectory() as folder:
+            for line in import_and_search(Path(folder), options.imported):
+                print(line, flush=True)
+        return 0
     print(
         "| call | entries | CPU p50 | CPU p95 | wall p50 | wall p95 |\n| --- | --- | --- | --- | --- | --- |"
     )

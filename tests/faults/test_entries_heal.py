@@ -78,6 +78,41 @@ def test_every_way_in_works_on_a_damaged_index_of_entries(way: str, home: Path) 
         assert [number for number in range(10, COUNT) if not found(memory, number)] == []
 
 
+def answers(memory: Memory) -> list[list[tuple[str, float]]]:
+    """Return answers that contain every entry, with scores from keywords and from vectors."""
+    found = [memory.entries.search(query, limit=COUNT) for query in ("deploys with heron", "quartz host")]
+    return [[(hit.entry.text, round(hit.similarity, 6)) for hit in one.hits] for one in found]
+
+
+@pytest.fixture(scope="module")
+def sound_answers(sound: Path) -> list[list[tuple[str, float]]]:
+    with opened(sound) as memory:
+        return answers(memory)
+
+
+@pytest.mark.parametrize("missing", [1, 3000, 8191])
+def test_an_index_that_ends_within_its_last_page_heals(
+    missing: int, home: Path, sound_answers: list[list[tuple[str, float]]]
+) -> None:
+    file = home / "agents/main/entries/index.db"
+    file.write_bytes(file.read_bytes()[:-missing])
+    with opened(home) as memory:
+        assert answers(memory) == sound_answers
+
+
+def test_one_changed_bit_in_any_page_changes_no_answer(
+    home: Path, sound_answers: list[list[tuple[str, float]]]
+) -> None:
+    chance, file = random.Random(1), home / "agents/main/entries/index.db"
+    sound = file.read_bytes()
+    for page in range(len(sound) // 8192):
+        data = bytearray(sound)
+        data[8192 * page + chance.randrange(8192)] ^= 1 << chance.randrange(8)
+        file.write_bytes(data)
+        with opened(home) as memory:
+            assert answers(memory) == sound_answers, page
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_damage_heals_at_the_next_sync(seed: int, home: Path) -> None:
     chance = random.Random(seed)

@@ -225,7 +225,7 @@ def test_a_body_that_does_not_arrive_does_not_delay_the_shutdown(
 
 def test_requests_beyond_the_queue_are_503(start: Start, slow: threading.Event) -> None:
     gateway = start(watch__enabled=False, gateway__limits__concurrency=1)
-    callers = [gateway.caller("read") for _ in range(4)]
+    callers = [gateway.caller("read") for _ in range(8)]
     statuses: list[int] = []
 
     def call(caller: httpx.Client) -> None:
@@ -234,7 +234,7 @@ def test_requests_beyond_the_queue_are_503(start: Start, slow: threading.Event) 
     threads = [threading.Thread(target=call, args=(caller,)) for caller in callers]
     for thread in threads:
         thread.start()
-    poll(lambda: gateway.gateway.workers.in_use == 4)
+    poll(lambda: gateway.gateway.workers.in_use == 8)
     busy = gateway.caller("read").post("/v1/agents/main/memory.stats")
     slow.set()
     for thread in threads:
@@ -244,7 +244,7 @@ def test_requests_beyond_the_queue_are_503(start: Start, slow: threading.Event) 
         {"error": "The gateway is busy. Try again.", "code": "busy"},
     )
     assert busy.headers["retry-after"] == "1"
-    assert statuses == [200] * 4
+    assert statuses == [200] * 8
 
 
 def test_a_waiting_request_is_dropped_when_its_client_disconnects(

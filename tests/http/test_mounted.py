@@ -140,11 +140,11 @@ def test_mcp_calls_count_for_the_concurrency_limit(
 ) -> None:
     gateway = start(watch__enabled=False, gateway__limits__concurrency=1)
     threads = [
-        threading.Thread(target=called, args=(gateway.caller("read"), "memory_stats")) for _ in range(4)
+        threading.Thread(target=called, args=(gateway.caller("read"), "memory_stats")) for _ in range(8)
     ]
     for thread in threads:
         thread.start()
-    poll(lambda: gateway.gateway.workers.in_use == 4)
+    poll(lambda: gateway.gateway.workers.in_use == 8)
     assert gateway.caller("read").post("/v1/agents/main/memory.stats").status_code == 503
     assert "The gateway is busy. Try again." in called(gateway.caller("read"), "memory_stats").text
     slow[1].set()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -372,3 +373,34 @@ def test_an_open_memory_embeds_imported_entries_in_the_background(open_memory) -
     memory.search("stork", source="entries")
     follower._background.wait(20)
     assert (memory.search("stork", source="entries").degraded, follower.count_missing()) == (None, (0, 3))
+
+
+class WaitingEmbedder(HashEmbedder):
+    """An embedder that computes vectors of documents only after a sign."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may_continue = threading.Event()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        assert self.may_continue.wait(60)
+        return super().embed(texts)
+
+
+def test_after_a_large_import_a_search_leaves_all_vectors_to_the_background(open_memory) -> None:
+    embedder = WaitingEmbedder()
+    memory = open_memory(embedder)
+    follower = memory.entries._follower
+    follower._block = 4
+    texts = [f"The stork with the ring {number * 7919} is called Nr{number * 31}." for number in range(20)]
+    memory.entries.import_(json.dumps(texts))
+    answer = memory.search("ring 7919", source="entries")
+    embedder.may_continue.set()  # neither the import nor the search has waited for this
+    assert "ring 7919 " in answer.hits[0].snippet
+    assert answer.degraded == (
+        "20 of 20 entries have no vector yet, so only keywords find them. "
+        "They are embedded in the background and by the next searches."
+    )
+    assert follower._background is not None
+    follower._background.wait(20)
+    assert memory.search("stork", source="entries").degraded is None

@@ -42,10 +42,10 @@ class GatewayLimits(Section):
         default=60.0, gt=0, le=3600, description="Time limit for a request, in seconds."
     )
     concurrency: Whole = Field(
-        default=16,
+        default=8,
         ge=1,
         le=256,
-        description="Maximum number of concurrent operations. Three times as many may wait.",
+        description="Maximum number of concurrent operations. Seven times as many may wait.",
     )
     event_clients: Whole = Field(
         default=64, ge=1, le=4096, description="Maximum number of open event streams."

@@ -252,12 +252,14 @@ class Follower:
         self._position.advance(since, now)
 
     def _embed_missing(self) -> None:
-        """Compute missing vectors for a moment, and leave the others to the background."""
-        if self.embedder is None or not self.index.count_without(self.model):
+        """Compute missing vectors for a moment, and leave the others to the background.
+
+        If there are many, as after an import, the background computes all of them, and the caller need not wait.
+        """
+        missing = self.index.count_without(self.model) if self.embedder else 0
+        if not missing or (self._failure is not None and self._clock() - self._failure[1] < RETRY_S):
             return
-        if self._failure is not None and self._clock() - self._failure[1] < RETRY_S:
-            return
-        if self._background is None or not self._background.running:
+        if self._background is None or (missing <= self._block and not self._background.running):
             self._embed_rows(Pace(EMBED_S, self._block, self._clock))
         if self._background is not None and self.index.count_without(self.model):
             self._background.start()

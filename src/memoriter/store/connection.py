@@ -34,6 +34,7 @@ from memoriter.store.transactions import value
 SIDE_FILES = ("-wal", "-shm")
 """Suffixes of the files that SQLite creates next to a database in use."""
 
+PAGE_SIZE = 8192
 #: The average pause between two attempts to lock a database.
 PAUSE_S = 0.003
 
@@ -87,13 +88,15 @@ class Opener:
     migrations: tuple[Migration, ...]
     timeout_s: float
     on_connect: Callable[[apsw.Connection], None] | None
+    #: Whether every page has a checksum. Only for derived files: another program that writes does not update it.
+    checked: bool = False
 
     def open(self, *, query_only: bool) -> Handle:
         """Open the file at the path, and create or migrate it if needed. Raises the errors of SQLite."""
         self._make_file()
         inode = inode_of(self.path)
         try:
-            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=self._vfs)
         except apsw.CantOpenError as error:
             if inode_of(self.path) != inode:
                 raise MovedError from error
@@ -114,6 +117,10 @@ class Opener:
             raise MovedError
         return Handle(connection, inode)
 
+    @property
+    def _vfs(self) -> str | None:
+        return checksums.page_vfs() if self.checked else None
+
     def _has_log(self) -> bool:
         """Return whether commits are in the log and not in the file."""
         try:
@@ -124,7 +131,8 @@ class Opener:
     def _open_immutable(self, inode: Inode, cause: apsw.Error) -> Handle:
         """Open a complete file for reading where SQLite cannot create its own files, as on a read-only disk."""
         uri = f"file:{quote(str(self.path))}?immutable=1"
-        connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(uri, flags=flags, vfs=self._vfs)
         try:
             if self.on_connect is not None:
                 self.on_connect(connection)
@@ -161,11 +169,24 @@ class Opener:
         if self.on_connect is not None:
             self.on_connect(connection)
         self._check_owner(connection)
-        run(connection, "pragma page_size = 8192")  # has an effect only while the file is empty
+        if self._vfs and not value(connection, "select count(*) from sqlite_schema"):
+            connection.reserve_bytes("main", checksums.PAGE_BYTES)
+        run(connection, f"pragma page_size = {PAGE_SIZE}")  # has an effect only while the file is empty
         run(connection, "pragma journal_mode = wal")
         for setting in _SETTINGS:
             run(connection, setting)
         self._migrate(connection)
+        if self._vfs and connection.reserve_bytes("main", -1) != checksums.PAGE_BYTES:
+            raise StoreBroken(f"The pages of {self.path} have no checksums.")
+        if self.checked and self._is_cut_off():
+            time.sleep(PAUSE_S)  # another process may be writing the page
+            if self._is_cut_off():
+                raise StoreBroken(f"The last page of {self.path} is incomplete.")
+
+    def _is_cut_off(self) -> bool:
+        """Return whether the file ends within a page. SQLite reads zeros there, and compares no checksum."""
+        size = self.path.stat().st_size
+        return size > PAGE_SIZE and size % PAGE_SIZE > 0 and not self._has_log()
 
     def _check_owner(self, connection: apsw.Connection) -> None:
         """Check that the file is empty or a database of this package, before anything is written."""
@@ -317,11 +338,9 @@ class Reading(contextlib.AbstractContextManager[apsw.Connection]):
 
 
 def _translate(error: apsw.Error, path: Path, damage: type[StoreBroken]) -> StoreError:
+    if problem := _damage_of(error):
+        return damage(f"{path} is damaged: {problem}.")
     match error:
-        case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError():
-            return damage(f"{path} is damaged: {error}.")
-        case apsw.ConstraintError() | apsw.MismatchError() | apsw.SQLError() if _is_damage(error):
-            return damage(f"The schema or a row of {path} is damaged: {error}.")
         case apsw.BusyError() | apsw.LockedError():
             return StoreLocked(f"Another process has locked {path} for too long. Try again later.")
         case apsw.FullError():
@@ -332,11 +351,23 @@ def _translate(error: apsw.Error, path: Path, damage: type[StoreBroken]) -> Stor
             return StoreError(f"{path}: {error}")
 
 
-def _is_damage(error: apsw.Error) -> bool:
-    """Return whether a statement failed because of the file. Statements use only names that the migrations created."""
-    return not isinstance(error, apsw.SQLError) or str(error).startswith(
-        ("no such table", "no such column", "no such fts5 table", "malformed database schema")
-    )
+def _damage_of(error: apsw.Error) -> str | None:
+    """Return what is wrong with the file, if that is why a statement failed."""
+    match error:
+        case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError():
+            return str(error)
+        case apsw.IOError() if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
+            return "a page does not match its checksum"
+        case apsw.ConstraintError() | apsw.MismatchError():
+            return f"a row is wrong ({error})"
+        case apsw.SQLError() if str(error).startswith(
+            _MISSING
+        ):  # statements use only names that migrations created
+            return f"the schema is wrong ({error})"
+    return None
+
+
+_MISSING = ("no such table", "no such column", "no such fts5 table", "malformed database schema")
 
 
 # ---- private files ------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ MAX_DISCARDED_BYTES = 256 * 1024 * 1024
 #: Nesting of brackets in a JSON body.
 MAX_DEPTH = 64
 #: Calls that may wait for a thread, for each call that may run.
-QUEUED_PER_RUNNING = 3
+QUEUED_PER_RUNNING = 7
 
 
 class RateLimiter:
