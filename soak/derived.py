@@ -98,9 +98,11 @@ DAMAGE: tuple[Damage, ...] = (flip, flip, garble, garble, zero, truncate, empty,
 def open_memory(home: Home) -> Any:
     """Open a memory with vectors in side files, which a large store has."""
     from memoriter import Memory
+    from memoriter.index import follow
     from memoriter.store.vectors import scan
     from memoriter.testing import HashEmbedder
 
+    follow.EMBED_S = 60.0  # a starved machine would otherwise answer from keywords until the next search
     scan.LIMITS = scan.ScanLimits(threshold=20, tail_rows=4)
     settings = {"search.rerank": False, "embedding.background": False}
     return Memory.open(home.workspace, home=home.home, embedder=HashEmbedder(), overrides=settings)

@@ -1,4 +1,4 @@
-"""What an agent writes after it has read text from outside is labelled `relayed`, whoever reports the conversation."""
+"""What an agent writes after it has read text from outside is labelled `relayed`, at every way in."""
 
 from __future__ import annotations
 
