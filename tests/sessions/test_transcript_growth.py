@@ -109,6 +109,29 @@ def test_a_replaced_file_is_read_from_the_start(folder: Path, change: str) -> No
     assert indexed.passages == read_whole(folder)
 
 
+def test_a_change_in_the_middle_of_a_file_that_has_not_grown_is_noticed(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    whole = "".join(line(f"old {n}") for n in range(1000)).encode()
+    path.write_bytes(whole)
+    source, indexed = Transcripts([folder], tokens=64), IndexedPassages()
+    indexed.apply(list(source.read(found(source))))
+    path.write_bytes(whole[: len(whole) // 2] + bytes(2000) + whole[len(whole) // 2 + 2000 :])
+    indexed.apply(list(source.read(found(source), indexed.state)))
+    assert indexed.passages == read_whole(folder)
+    assert indexed.note is not None
+    assert indexed.note.endswith("left out")
+
+
+def test_a_file_that_was_only_touched_is_not_indexed_again(folder: Path) -> None:
+    path = folder / "a.jsonl"
+    path.write_text("".join(line(f"old {n}") for n in range(1000)))
+    source = Transcripts([folder], tokens=64)
+    *_, first = source.read(found(source))
+    path.touch()
+    (again,) = source.read(found(source), first.state)
+    assert again.sha256 == first.sha256
+
+
 def test_an_incomplete_last_line_is_used_if_valid_and_read_again(folder: Path) -> None:
     path = folder / "a.jsonl"
     path.write_text(line("one") + line("two")[:-10])

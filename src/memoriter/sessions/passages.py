@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -105,6 +106,11 @@ class ReadPosition:
     #: Digest of the last bytes before ``offset``.
     tail: str = ""
     offset: int = 0
+    #: Checksum of everything before ``offset``.
+    checksum: int = 0
+    #: The size and the time of the file when it was read.
+    size: int = 0
+    mtime_ns: int = 0
     #: Complete lines before ``offset``.
     line: int = 0
     damaged: int = 0
@@ -154,6 +160,7 @@ class PassageReader:
         self.complete: list[Passage] = []
         self.bytes_read = 0
         self.offset, self.line, self.damaged = position.offset, position.line, position.damaged
+        self.checksum = position.checksum
         self.outside = OutsideText(position.tainted, position.calls, rules)
         self.session = position.session
 
@@ -171,12 +178,13 @@ class PassageReader:
                 self._ending, _ = turns_of(parse_or_empty(line), self.line + 1, self.outside)
                 self.damaged_ending = not _may_become_record(line)
                 return False
-            elif not self._skip(file, len(line)):
+            elif not self._skip(file, line):
                 return False
         return True
 
     def _whole(self, line: bytes) -> None:
         self.offset += len(line)
+        self.checksum = zlib.crc32(line, self.checksum)
         self.line += 1
         try:
             message = parse(line) if line.strip() else EMPTY_MESSAGE
@@ -188,13 +196,14 @@ class PassageReader:
         for turn in turns:
             self.complete += self._passages.add(turn)
 
-    def _skip(self, file: BinaryIO, length: int) -> bool:
+    def _skip(self, file: BinaryIO, start: bytes) -> bool:
         """Skip a line that is too long. Return False if its end has not been written yet."""
+        length, checksum = len(start), zlib.crc32(start, self.checksum)
         while part := file.readline(MAX_LINE):
             self.bytes_read += len(part)
-            length += len(part)
+            length, checksum = length + len(part), zlib.crc32(part, checksum)
             if part.endswith(b"\n"):
-                self.offset += length
+                self.offset, self.checksum = self.offset + length, checksum
                 self.line += 1
                 return True
         return False
@@ -203,6 +212,7 @@ class PassageReader:
         """Return the position after the lines that were read."""
         return ReadPosition(
             offset=self.offset,
+            checksum=self.checksum,
             line=self.line,
             damaged=self.damaged,
             tainted=self.outside.tainted,

@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import stat
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +28,8 @@ from memoriter.sessions.passages import PassageReader, ReadPosition, local_time
 PREFIX = "sessions/"
 #: Bytes at both ends of the part that was read. They must be unchanged to continue.
 CHECKED_BYTES = 1024
+#: Bytes that are read at a time to compare a whole file.
+BLOCK_BYTES = 1024 * 1024
 EXCERPT_LINES = 50
 
 _JSONL = re.compile(r"(?:(?!\.)[^/]+/)*(?!\.)[^/]+\.jsonl")
@@ -114,20 +117,37 @@ class Transcripts:
         raise PathRefused("The file is not in a transcript folder.")
 
     def _is_same_file(self, file: BinaryIO, status: os.stat_result, position: ReadPosition) -> bool:
-        """Return whether the file still starts with the part that was read."""
+        """Return whether the file still starts with the part that was read.
+
+        A file that has grown is compared at the start and the end of that part. One that was written without growing
+        is compared as a whole, since something in the middle must have changed.
+        """
         is_other = self._compares_inodes and status.st_ino != position.inode
         if position.offset == 0 or status.st_size < position.offset or is_other:
             return False
-        return (self._head(file, position.offset), self._tail(file, position.offset)) == (
+        if (self._head(file, position.offset), self._tail(file, position.offset)) != (
             position.head,
             position.tail,
-        )
+        ):
+            return False
+        has_grown = status.st_size > position.size
+        if has_grown or (status.st_size, status.st_mtime_ns) == (position.size, position.mtime_ns):
+            return True
+        return self._checksum(file, position.offset) == position.checksum
 
     def _head(self, file: BinaryIO, offset: int) -> str:
         return self._digest(file, 0, min(CHECKED_BYTES, offset))
 
     def _tail(self, file: BinaryIO, offset: int) -> str:
         return self._digest(file, max(0, offset - CHECKED_BYTES), offset)
+
+    def _checksum(self, file: BinaryIO, end: int) -> int:
+        file.seek(0)
+        checksum, left = 0, end
+        while data := file.read(min(left, BLOCK_BYTES)):
+            checksum, left = zlib.crc32(data, checksum), left - len(data)
+            self.bytes_read += len(data)
+        return checksum
 
     def _digest(self, file: BinaryIO, start: int, end: int) -> str:
         file.seek(start)
@@ -147,6 +167,8 @@ class Transcripts:
         after = replace(
             reader.position(),
             inode=status.st_ino,
+            size=status.st_size,
+            mtime_ns=status.st_mtime_ns,
             head=self._head(file, reader.offset),
             tail=self._tail(file, reader.offset),
         )
@@ -154,7 +176,9 @@ class Transcripts:
             path=found.path,
             source="sessions",
             text="",
-            sha256=hashlib.sha256(f"{after.head} {after.tail} {status.st_size}".encode()).hexdigest(),
+            sha256=hashlib.sha256(
+                f"{after.head} {after.tail} {after.checksum} {status.st_size}".encode()
+            ).hexdigest(),
             mtime_ns=status.st_mtime_ns,
             size=status.st_size,
             note=_damage(after.damaged + reader.damaged_ending),
