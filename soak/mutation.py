@@ -42,6 +42,8 @@ EQUIVALENT = ROOT / "soak/equivalent.json"
 MAX_TEST_S = 4.0
 #: A mutant that takes longer than this, and than five runs of the tests without it, is killed and counts as noticed.
 MIN_LIMIT_S = 10.0
+#: So is one that waits for something and uses no CPU time for so many seconds.
+MAX_WAIT_S = 300
 #: Share of the mutants of a module that must be killed.
 SHARE = 0.9
 
@@ -120,6 +122,7 @@ class MutationRun:
         child = os.fork()
         if child == 0:
             signal.setitimer(signal.ITIMER_PROF, MIN_LIMIT_S + 5 * sum(self._seconds.values()))
+            signal.alarm(MAX_WAIT_S)
             code = 1
             try:
                 devnull = os.open(os.devnull, os.O_WRONLY)

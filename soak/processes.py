@@ -194,6 +194,7 @@ def use_gateway(place: Place, say: Acknowledge) -> None:
             client.request("POST", "/v1/agents/main/memory_store", json.dumps({"text": text}), headers)
             answer = client.getresponse()
             received = answer.read().decode()
+            client.close()  # the gateway would close the connection in a long pause
             say(f"entry\t{text}" if answer.status == 200 else _refusal(f"{answer.status} {received}"))
 
 
