@@ -179,6 +179,22 @@ def test_links_to_files_and_in_the_path_are_refused(system: str, tmp_path: Path)
         read(root, "a/file/below")
 
 
+def test_links_in_the_path_of_the_root_are_refused(system: str, tmp_path: Path) -> None:
+    """A folder may be replaced by a link after its path was resolved."""
+    root = tmp_path.resolve() / "parent" / "root"
+    root.mkdir(parents=True)
+    (root / "x.md").write_text("secret")
+    (tmp_path / "parent").rename(tmp_path / "elsewhere")
+    (tmp_path / "parent").symlink_to("elsewhere")
+    with pytest.raises(PathRefused, match="became a symbolic link"), open_inside(str(root), "x.md"):
+        pass
+    (tmp_path / "parent").unlink()
+    (tmp_path / "parent").mkdir()
+    root.symlink_to("../elsewhere/root")
+    with pytest.raises(PathRefused, match="became a symbolic link"), open_inside(str(root), "x.md"):
+        pass
+
+
 def test_a_missing_file_a_folder_and_a_socket_are_not_read(system: str, tmp_path: Path) -> None:
     import socket
 

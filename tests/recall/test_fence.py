@@ -126,3 +126,31 @@ def test_groups_have_one_order_and_keep_that_of_their_lines() -> None:
     groups = ("notes", "fact", "user_preference", "fact")
     lines = [Line(str(number), group, "x") for number, group in enumerate(groups)]
     assert [line.ref for line in in_order(lines)] == ["2", "1", "3", "0"]
+
+
+def test_every_group_has_a_heading_in_both_languages() -> None:
+    headings = {
+        "user_preference": ("Preferences", "用户偏好"),
+        "project_context": ("Project context", "项目上下文"),
+        "technical_decision": ("Decisions", "技术决策"),
+        "workflow": ("Workflow", "工作流程"),
+        "fact": ("Facts", "事实信息"),
+        "skill": ("Skills", "技能"),
+        "relationship": ("People and contacts", "关系"),
+        "other": ("Other", "其他"),
+        "notes": ("Notes", "笔记"),
+    }
+    lines = [Line(group, group, "x") for group in headings]
+    english, chinese = render(lines, "r1", "en"), render(lines, "r1", "zh")
+    assert [row for row in english.split("\n") if row[0] == "*"] == [
+        f"**{en}**" for en, _ in headings.values()
+    ]
+    assert [row for row in chinese.split("\n") if row[0] == "*"] == [
+        f"**{zh}**" for _, zh in headings.values()
+    ]
+    assert read_back(english) == read_back(chinese) == ("r1", lines)
+    assert in_order(reversed(lines)) == lines
+
+
+def test_without_lines_there_is_no_block() -> None:
+    assert render([], "r1", "en") == ""

@@ -45,3 +45,7 @@ def test_blocks_of_hosts_and_memories_are_removed(text: str, kept: str) -> None:
 )
 def test_annotations_are_removed_from_the_ends_of_lines(text: str, kept: str) -> None:
     assert without_annotations(text) == kept
+
+
+def test_a_text_without_annotations_stays_as_it_is() -> None:
+    assert without_annotations("First line \nsecond line\n") == "First line \nsecond line\n"
