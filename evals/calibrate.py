@@ -131,14 +131,15 @@ def fit(samples: Sequence[Sample], names: Sequence[str]) -> dict[str, float]:
         weights = np.concatenate(
             [np.full(len(sample.relevant), 1000 / max(1, sizes[sample.set])) for sample in samples]
         )
-        found = _newton(features, labels, weights)
+        found = newton(features, labels, weights)
         if (found[1:] >= 0).all():
             values = dict(zip(chosen, found[1:], strict=True))
             return {"bias": float(found[0])} | {name: float(values.get(name, 0.0)) for name in names}
         chosen.pop(int(np.argmin(found[1:])))
 
 
-def _newton(features: Array, labels: Array, weights: Array) -> Array:
+def newton(features: Array, labels: Array, weights: Array) -> Array:
+    """Return the coefficients of a logistic model. The first feature is 1."""
     found = np.zeros(features.shape[1])
     ridge = np.diag([1e-3, *[RIDGE] * (len(found) - 1)])
     for _ in range(50):

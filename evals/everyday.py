@@ -51,15 +51,18 @@ class Home:
         return {item["id"] for item in self.items if item["text"] in text}
 
 
-def homes(split: str) -> Iterator[Home]:
+def homes(split: str, folder: Path = FOLDER) -> Iterator[Home]:
     """Yield the homes of one half."""
-    items, prompts = _rows("corpus"), [row for row in _rows("queries") if row["split"] == split]
+    items = read_rows(folder, "corpus")
+    prompts = [row for row in read_rows(folder, "queries") if row["split"] == split]
     for name in sorted({row["group"] for row in prompts}):
-        yield Home(name, [row for row in items if row["group"] == name], prompts)
+        asked = [row for row in prompts if row["group"] == name]
+        yield Home(name, [row for row in items if row["group"] == name], asked)
 
 
-def _rows(name: str) -> list[Row]:
-    lines = (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+def read_rows(folder: Path, name: str) -> list[Row]:
+    """Return the rows of a file of a set."""
+    lines = (folder / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
 
 
@@ -124,18 +127,19 @@ class Tally:
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """Yield the figures as text."""
-        yield "injected lines that are unrelated", _share(self.unrelated, self.injected)
-        yield "answerable prompts with the answer injected", _share(self.answered, self.answerable)
-        yield "prompts without an answer that got a line", _share(self.disturbed, self.unanswerable)
-        yield '"nothing relevant": precision', _share(self.rightly_silent, self.silent)
-        yield '"nothing relevant": recall', _share(self.rightly_silent, self.unanswerable)
+        yield "injected lines that are unrelated", share(self.unrelated, self.injected)
+        yield "answerable prompts with the answer injected", share(self.answered, self.answerable)
+        yield "prompts without an answer that got a line", share(self.disturbed, self.unanswerable)
+        yield '"nothing relevant": precision', share(self.rightly_silent, self.silent)
+        yield '"nothing relevant": recall', share(self.rightly_silent, self.unanswerable)
         yield "AUROC of the best hit's confidence", f"{auroc(*self.confident.values()):.3f}"
         for category, wins in self.order.items():
             name = "new above old" if category == "update" else "old above new, asked about the past"
-            yield name, _share(sum(wins), len(wins))
+            yield name, share(sum(wins), len(wins))
 
 
-def _share(part: int, whole: int) -> str:
+def share(part: int, whole: int) -> str:
+    """Return a share as a percentage and as a fraction."""
     return f"{100 * part / whole if whole else 0:.1f} % ({part} of {whole})"
 
 

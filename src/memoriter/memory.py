@@ -38,6 +38,7 @@ from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
     Answer,
     Excerpt,
+    Hit,
     ProgressCallback,
     Query,
     Recall,
@@ -54,7 +55,7 @@ from memoriter.records import (
 )
 from memoriter.search.citations import for_prompt, parse_citation, shows_citations
 from memoriter.search.confidence import conclude, identifiers, judge
-from memoriter.search.freshness import refresh
+from memoriter.search.freshness import SIMILAR, Lookup, refresh
 from memoriter.search.masking import mask, mask_answer
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
@@ -75,6 +76,8 @@ if TYPE_CHECKING:
     from memoriter.sessions.transcript_writer import TranscriptWriter
 
 Messages = Iterable[Mapping[str, object]]
+#: A search of all notes, sessions and entries.
+EVERYTHING = Query("")
 SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
 
 
@@ -228,17 +231,39 @@ class Memory:
         return replace(answer, hits=tuple(hit for hit in answer.hits if folder.contains(hit.path)))
 
     def _search(self, query: Query, *, masked: bool) -> Answer:
+        answer = judge(self._find(query))
+        answer = replace(
+            answer, hits=refresh(query.text, answer.hits, self.freshness_lookup(query))[: self._limit(query)]
+        )
+        answer = conclude(answer, cut=query.min_score is None)
+        return self._mask_secrets(answer) if masked else answer
+
+    def _limit(self, query: Query) -> int:
+        return self.settings.search.max_results if query.max_results is None else query.max_results
+
+    def _find(self, query: Query) -> Answer:
+        """Return the notes, sessions and entries that match a query, best first."""
         if query.source == "entries":
             cited = shows_citations(self.settings.memory.citations, query.session_key)
             answer = Answer((), "none", "", citations=cited, unknown=identifiers(query.text))
         else:
             answer = self._engine.search(query)
         if query.source in (None, "entries") and query.path_prefix is None:
-            answer = self._with_entries(answer, query)
-        answer = judge(answer)
-        answer = replace(answer, hits=refresh(query.text, answer.hits, contradicts))
-        answer = conclude(answer, cut=query.min_score is None)
-        return self._mask_secrets(answer) if masked else answer
+            return self._with_entries(answer, query)
+        return answer
+
+    def freshness_lookup(self, query: Query = EVERYTHING, *, masked: bool = False) -> Lookup:
+        """Return how the statements that replaced a hit are found. Only the builtin engine searches fast enough."""
+
+        def find_similar(line: str) -> tuple[Hit, ...]:
+            again = replace(query, text=line, max_results=SIMILAR, min_score=0.0, rerank=False)
+            found = self._find(again)
+            return self._mask_secrets(found).hits if masked else found.hits
+
+        from memoriter.build import build_reranker
+
+        builtin = self._engine.index is not None
+        return Lookup(contradicts, find_similar if builtin else None, build_reranker(self.settings))
 
     def _mask_secrets(self, answer: Answer) -> Answer:
         return mask_answer(answer, self._read_whole)
@@ -251,10 +276,10 @@ class Memory:
             return answer
         from memoriter.entries.search import add_entries
 
-        limit = self.settings.search.max_results if query.max_results is None else query.max_results
+        limit = self._limit(query)
         try:
             found = self.entries.search(
-                query.text, limit=limit, threshold=query.min_score, beside=answer.hits
+                query.text, limit=limit, threshold=query.min_score, rerank=query.rerank, beside=answer.hits
             )
             return add_entries(answer, found, limit)
         except MemoriterError as error:  # memory never breaks the agent: the failure is part of the answer
@@ -469,7 +494,7 @@ class Memory:
                 def search_notes(query: str, limit: int) -> Answer:
                     return self._mask_secrets(self._engine.search(Query(query, max_results=limit)))
 
-                self._injector = Injector(self.entries, search_notes)
+                self._injector = Injector(self.entries, search_notes, self.freshness_lookup(masked=True))
             return self._injector
 
     # ---- conversations ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from memoriter import Memory
 from memoriter.entries.relation import contradicts
 from memoriter.entries.search import FoundEntries, judge_together
 from memoriter.records import Answer, Explanation, Hit
-from memoriter.search.freshness import asks_about_the_past, refresh
+from memoriter.search.freshness import Lookup, asks_about_the_past, refresh
 
 OpenMemory = Callable[..., Memory]
 Note = Callable[[str, str], Path]
@@ -26,7 +27,7 @@ def hit(text: str, date: str | None = None, path: str = "memory/a.md", line: int
 
 
 def texts(query: str, *hits: Hit) -> list[tuple[str, bool]]:
-    return [(one.snippet, bool(one.superseded_by)) for one in refresh(query, hits, contradicts)]
+    return [(one.snippet, bool(one.superseded_by)) for one in refresh(query, hits, Lookup(contradicts))]
 
 
 PAIRS = [
@@ -80,7 +81,7 @@ def test_later_lines_of_a_daily_log_are_newer() -> None:
     query, path = "who is my manager?", "memory/2026-03-01.md"
     old = hit("- 09:00 My manager is Torsten Beck", "2026-03-01", path, 3)
     new = hit("- 17:00 My manager is Priya Raman", "2026-03-01", path, 9)
-    assert [one.start_line for one in refresh(query, (old, new), contradicts)] == [9, 3]
+    assert [one.start_line for one in refresh(query, (old, new), Lookup(contradicts))] == [9, 3]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ def test_later_lines_of_a_daily_log_are_newer() -> None:
 )
 def test_statements_about_different_things_stay_as_they_are(query: str, one: str, other: str) -> None:
     hits = (hit(one, "2026-03-01"), hit(other, "2026-07-01", "memory/b.md"))
-    assert refresh(query, hits, contradicts) == hits
+    assert refresh(query, hits, Lookup(contradicts)) == hits
 
 
 @given(
@@ -104,7 +105,7 @@ def test_statements_about_different_things_stay_as_they_are(query: str, one: str
 )
 def test_no_hit_is_lost_or_added(query: str, drawn: list[tuple[str, str | None]]) -> None:
     hits = tuple(hit(text, day, f"memory/{number}.md") for number, (text, day) in enumerate(drawn))
-    found = refresh(query, hits, contradicts)
+    found = refresh(query, hits, Lookup(contradicts))
     assert sorted(one.path for one in found) == sorted(one.path for one in hits)
     assert {one.superseded_by for one in found} - {None} <= {one.citation for one in hits}
 
@@ -135,6 +136,53 @@ def test_a_search_marks_the_older_note_and_recall_leaves_it_out(open_memory: Ope
     assert "My manager is Torsten Beck." in [line.text for line in past]
 
 
+def test_text_from_outside_never_replaces_the_owners() -> None:
+    old = hit("My manager is Torsten Beck", "2026-03-01")
+    new = hit("My manager is now Priya Raman", "2026-07-01", "memory/b.md")
+    outside = replace(new, trust="untrusted")
+    assert refresh("who is my manager?", (old, outside), Lookup(contradicts)) == (old, outside)
+    assert texts("who is my manager?", old, new) == [(new.snippet, False), (old.snippet, True)]
+
+
+@pytest.mark.parametrize(
+    ("query", "old", "new", "others"),
+    [
+        (
+            "Where do I work?",
+            "I work as a cook at the Harbour Inn",
+            "I left the Harbour Inn and cook at Café Linde from Monday on",
+            ["The inn by the lake has a new terrace", "Harbour tour booked for Saturday"],
+        ),
+        (
+            "上班坐哪趟车？",
+            "上班坐 12 路公交",
+            "12 路停了，以后上班坐地铁 3 号线",
+            ["公交卡在门口的抽屉里", "周末去爬山"],
+        ),
+    ],
+)
+def test_a_change_is_found_although_it_shares_no_word_with_the_question(
+    query: str, old: str, new: str, others: list[str], open_memory: OpenMemory, note: Note
+) -> None:
+    for day, text in enumerate([old, *others, new], 1):
+        note(f"memory/2026-03-{day:02}.md", f"- {text}\n")
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    first, second = memory.search(query).hits[:2]
+    assert (first.snippet, second.snippet) == (f"- {new}", f"- {old}")
+    assert (first.superseded_by, second.superseded_by) == (None, first.citation)
+    assert sum(part.contribution for part in first.explain.parts) == pytest.approx(first.score)
+    assert [line.text for line in memory.recall(query).lines] == [f"- {new}"]
+
+
+def test_a_newer_statement_about_another_person_replaces_nothing(open_memory: OpenMemory, note: Note) -> None:
+    note("memory/2026-03-01.md", "- My shoe size is 42\n")
+    note("memory/2026-04-01.md", "- My son's shoe size is 31\n")
+    note("memory/2026-05-01.md", "- Picked up the repaired bicycle\n")
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    found = memory.search("which shoe size do I have?")
+    assert [(one.snippet, one.superseded_by) for one in found.hits][:1] == [("- My shoe size is 42", None)]
+
+
 def test_a_recall_leaves_out_only_the_replaced_notes_of_an_external_engine() -> None:
     """Such hits have no chunk and no confidence of their own."""
     other = hit("The shop is closed on Mondays", "2026-05-01", "memory/c.md")
@@ -143,5 +191,7 @@ def test_a_recall_leaves_out_only_the_replaced_notes_of_an_external_engine() -> 
         other,
         hit("I live in Leipzig", "2026-03-01"),
     )
-    notes, _ = judge_together("where do I live?", Answer(found, "qmd", ""), FoundEntries(()))
+    notes, _ = judge_together(
+        "where do I live?", Answer(found, "qmd", ""), FoundEntries(()), Lookup(contradicts)
+    )
     assert [note.confidence for note in notes] == [None, None, 0.0]

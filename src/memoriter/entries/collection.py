@@ -314,18 +314,21 @@ class Entries:
         limit: int = 10,
         threshold: float | None = None,
         mode: Mode = "hybrid",
+        rerank: bool = True,
         beside: Sequence[Hit] = (),
         **filters: Unpack[EntryFilters],
     ) -> FoundEntries:
         """Return the entries in force that answer a query, best first.
 
         ``threshold`` is the minimum similarity (default: `retrieval.similarity_threshold`). ``mode`` is "hybrid",
-        "semantic" or "keyword". ``beside`` are hits of notes for the same query: the scores of the entries then can
-        be compared with theirs.
+        "semantic" or "keyword". A hybrid search without ``rerank`` leaves the reranker out. ``beside`` are hits of
+        notes for the same query: the scores of the entries then can be compared with theirs.
         """
         floor = self._options.threshold if threshold is None else threshold
         where = self._limited(filters)
-        return self._search.search(query, limit=limit, threshold=floor, mode=mode, where=where, beside=beside)
+        return self._search.search(
+            query, limit=limit, threshold=floor, mode=mode, rerank=rerank, where=where, beside=beside
+        )
 
     def _in_workspace(self, filters: EntryFilters) -> EntryFilters:
         """Return the filters, limited to this workspace if the settings say so and the caller names no other."""

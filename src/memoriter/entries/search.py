@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from memoriter.entries.relation import contradicts
 from memoriter.index.follow import Follower
 from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
 from memoriter.search.confidence import confidences, judge, unknown_identifiers
-from memoriter.search.freshness import asks_about_the_past, refresh
+from memoriter.search.freshness import Lookup, asks_about_the_past, refresh
 from memoriter.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
 from memoriter.search.rank import Leg, Scored, Weights, score_rows, total_scores
 from memoriter.search.rerank import Reading, blend
@@ -173,6 +172,7 @@ class EntrySearch:
         limit: int = 10,
         threshold: float = 0.0,
         mode: Mode = "hybrid",
+        rerank: bool = True,
         where: EntryFilter = IN_FORCE,
         beside: Sequence[Hit] = (),
     ) -> FoundEntries:
@@ -181,11 +181,20 @@ class EntrySearch:
         ``beside`` are the notes of the same answer: the scores of the entries are made comparable with theirs.
         """
         self.follower.follow()
-        scale = NoteScale.of(beside)
-        return self.follower.healing(lambda: self._search(query, limit, threshold, mode, where, scale))
+        scale, reranker = NoteScale.of(beside), self._reranker if rerank and mode == "hybrid" else None
+        return self.follower.healing(
+            lambda: self._search(query, limit, threshold, mode, where, scale, reranker)
+        )
 
     def _search(
-        self, query: str, limit: int, threshold: float, mode: Mode, where: EntryFilter, scale: NoteScale
+        self,
+        query: str,
+        limit: int,
+        threshold: float,
+        mode: Mode,
+        where: EntryFilter,
+        scale: NoteScale,
+        reranker: Reranker | None,
     ) -> FoundEntries:
         text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
         terms = query_terms(text) if mode != "semantic" else []
@@ -197,7 +206,7 @@ class EntrySearch:
                 break
             width *= 8  # the filter dropped many: search wider
         passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
-        reading = self._read(text, passing) if mode == "hybrid" else Reading()
+        reading = self._read(text, passing, reranker)
         best = _ordered(_reread(passing, reading))[:limit]
         hits = [one.hit(terms, legs.words, reading.logits.get(one.scored.rowid)) for one in best]
         model = self.embedder.identity.model if self.embedder else ""
@@ -208,12 +217,12 @@ class EntrySearch:
             unknown_identifiers(text, legs.words.unknown),
         )
 
-    def _read(self, text: str, passing: Sequence[_Scored]) -> Reading:
+    def _read(self, text: str, passing: Sequence[_Scored], reranker: Reranker | None) -> Reading:
         """Let the reranker read the best entries, as it reads notes."""
-        if self._reranker is None or self.embedder is None:
+        if reranker is None or self.embedder is None:
             return Reading()
         first = _ordered(passing)[:RERANKED]
-        return self._reranker.read(text, {one.scored.rowid: one.entry.text for one in first})
+        return reranker.read(text, {one.scored.rowid: one.entry.text for one in first})
 
     def _meaning(self, text: str, width: int, mode: Mode) -> VectorLeg:
         embedder = self.embedder if mode != "keyword" else None
@@ -290,7 +299,7 @@ def _merge(notes: Sequence[Hit], entries: Sequence[Hit]) -> Iterator[Hit]:
 
 
 def judge_together(
-    query: str, answer: Answer, found: FoundEntries
+    query: str, answer: Answer, found: FoundEntries, lookup: Lookup
 ) -> tuple[Sequence[Hit], Sequence[EntryHit]]:
     """Return notes and entries with their confidence among both, without statements that a newer one replaces.
 
@@ -298,12 +307,9 @@ def judge_together(
     """
     joined = judge(add_entries(answer, found, len(answer.hits) + len(found.hits)))
     past = asks_about_the_past(query)
-    # By place, because a hit of an external engine has no chunk.
-    sure = {
-        (hit.path, hit.start_line, hit.end_line): 0.0 if hit.superseded_by and not past else hit.confidence
-        for hit in refresh(query, joined.hits, contradicts)
-    }
-    return (
-        [replace(hit, confidence=sure[hit.path, hit.start_line, hit.end_line]) for hit in answer.hits],
-        [replace(hit, confidence=sure[f"{PREFIX}{hit.entry.id}", 1, 1]) for hit in found.hits],
-    )
+    hits = [
+        replace(hit, confidence=0.0) if hit.superseded_by and not past else hit
+        for hit in refresh(query, joined.hits, lookup)
+    ]
+    entries = [replace(hit.entry, confidence=hit.confidence) for hit in hits if hit.entry is not None]
+    return [hit for hit in hits if hit.entry is None], entries

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
+from memoriter.entries.relation import contradicts
 from memoriter.entries.search import MIN_SIMILARITY, FoundEntries, judge_together
 from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, rank
@@ -27,6 +28,7 @@ from memoriter.records import (
     Recall,
     Trust,
 )
+from memoriter.search.freshness import Lookup
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.blocks import without_blocks
@@ -124,11 +126,13 @@ class Injector:
         self,
         entries: Entries,
         notes: NotesSearch | None = None,
+        lookup: Lookup | None = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.entries = entries
         self.notes = notes
+        self.lookup = lookup or Lookup(contradicts)
         self._clock = clock
 
     def recall(
@@ -177,7 +181,7 @@ class Injector:
             found = self.entries.search(
                 query, limit=budget.candidates, threshold=budget.threshold, beside=answer.hits, trust=TRUSTED
             )
-        notes, entries = judge_together(query, answer, found)
+        notes, entries = judge_together(query, answer, found, self.lookup)
         candidates = [of_note(hit, show_places, budget.min_confidence) for hit in notes]
         candidates += [of_entry(hit, show_places, budget.min_confidence) for hit in entries]
         return candidates, answer.degraded or found.degraded

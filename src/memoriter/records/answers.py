@@ -32,6 +32,8 @@ class Query:
     collection: str | None = None
     #: The session that asks. It decides whether the memory may be used and whether citations are shown.
     session_key: str | None = None
+    #: False leaves the reranker out, which takes most of the time.
+    rerank: bool = True
 
     @classmethod
     def of(cls, query: str | Query, **fields: Any) -> Query:

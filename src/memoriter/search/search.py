@@ -241,7 +241,7 @@ class Searcher:
 
     def _read(self, query: Query, found: _Shortlist, ranked: Sequence[Scored]) -> Reading:
         """Let the reranker read the first candidates. Keyword search alone stays light and does without it."""
-        if self.reranker is None or self.embedder is None:
+        if self.reranker is None or self.embedder is None or not query.rerank:
             return Reading()
         rows = [item.rowid for item in ranked[:CANDIDATES]]
         found.load(rows)
