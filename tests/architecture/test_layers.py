@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "index": SHARED | LEAVES | {"notes", "sessions"},
     "search": SHARED | LEAVES | {"sessions"},
     "entries": SHARED | LEAVES | {"llm", "index", "search"},
-    "recall": SHARED | {"text", "entries", "sessions"},
+    "recall": SHARED | {"text", "entries", "search", "sessions"},
     "engines": SHARED | LEAVES | {"notes", "sessions", "index", "search"},
     "build": SHARED
     | {"embedding", "llm", "store", "notes", "sessions", "index", "search", "entries", "engines", "config"},
