@@ -229,6 +229,8 @@ export const WORDS = {
   "part.decay": ["age", "时效"],
   "part.rerank": ["reranker", "重新排序"],
   "part.rerank.why": ["how well it answers the query, according to the reranker", "重排模型判断的相关程度"],
+  "part.similar": ["replaces another", "取代旧说法"],
+  "part.similar.why": ["a newer statement about the same thing as a hit", "与某条结果说的是同一件事，但更新"],
   "part.always": ["always useful", "总是有用"],
   "part.here": ["from this project", "来自这个项目"],
   "part.qmd": ["qmd", "qmd"],
