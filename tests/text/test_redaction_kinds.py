@@ -47,7 +47,7 @@ TOKENS = {
     "tencent key": [f"AKID{BODY[:13]}"],
     "memoriter token": [f"mmr_{BODY[:30]}"],
     "notion token": [f"secret_{BODY[:32]}"],
-    "mailgun key": [f"key-{HEX[:32]}"],
+    "mailgun key": [f"key-{HEX[:32]}", "key-3ax6xnjp29jd6fds4gc373sgvjxteol0"],
     "heroku key": [f"HRKU-{BODY[:30]}"],
     "dropbox token": [f"sl.{BODY[:40]}"],
     "azure secret": [f"aB38Q~{BODY[:31]}"],

@@ -258,7 +258,7 @@ SECRET_RULES: tuple[SecretRule, ...] = (
     _token("tencent key", r"AKID[A-Za-z0-9]{13,40}", "akid"),
     _token("memoriter token", r"mmr_[A-Za-z0-9_-]{30,60}", "mmr_"),
     _token("notion token", r"secret_[A-Za-z0-9]{32,60}", "secret_"),
-    _token("mailgun key", r"key-[0-9a-f]{32}", "key-"),
+    _token("mailgun key", r"key-(?=[a-z]{0,31}\d)[0-9a-z]{32}", "key-"),
     _token("heroku key", r"HRKU-[A-Za-z0-9_-]{30,80}", "hrku-"),
     _token("dropbox token", r"sl\.[A-Za-z0-9_-]{40,300}", "sl."),
     SecretRule(
@@ -310,7 +310,7 @@ SECRET_RULES: tuple[SecretRule, ...] = (
         "seed phrase",
         ("seed", "recovery", "mnemonic", "backup", "助记词", "助記詞"),
         re.compile(
-            r"(?:(?i:(?:seed|recovery|backup)\s{1,3}(?:phrase|words?)|mnemonic)|助记词|助記詞)[^\n:：]{0,30}?(?:[:：]|\bis\b|是)\s{0,4}"
+            r"(?:(?i:(?:seed|recovery|backup)\s{1,3}(?:phrase|words?)|mnemonic)|助记词|助記詞)[^\n:：]{0,30}?(?:[:：]|\b(?:is|are)\b|是)\s{0,4}"
             r"""["'“]?(?P<s>(?:\d{0,2}\.? ?[a-z]{3,8}[ ,\n]{1,3}){11,23}[a-z]{3,8})"""
         ),
     ),
