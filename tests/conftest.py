@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -42,13 +43,26 @@ hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
 
 
+@pytest.fixture(scope="session")
+def new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Return a function that creates an empty home. `mktemp` would list the homes of all tests before, every time."""
+    folder, numbers = tmp_path_factory.mktemp("homes"), itertools.count()
+
+    def create() -> Path:
+        home = folder / str(next(numbers))
+        home.mkdir()
+        return home
+
+    return create
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+def clean_environment(monkeypatch: pytest.MonkeyPatch, new_home: Callable[[], Path]) -> None:
     """Isolate tests from the settings and memories of the person who runs them."""
     for name in list(os.environ):
         if name.startswith(PREFIXES) and name not in KEPT_VARIABLES:
             monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+    monkeypatch.setenv("HOME", str(new_home()))
     # Tests of the resident process switch it on and stop it.
     monkeypatch.setenv("MEMORITER_RESIDENT__ENABLED", "false")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,7 +45,18 @@ def test_the_async_example_answers_every_question(tmp_path: Path) -> None:
         assert place in out
 
 
+@pytest.fixture
+def resident_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let commands use the resident process, as they do for a user, and stop it at the end."""
+    monkeypatch.delenv("MEMORITER_RESIDENT__ENABLED")
+    yield
+    home = {"MEMORITER_HOME": str(tmp_path / "demo-workspace" / ".home")}
+    stop = [sys.executable, "-m", "memoriter", "resident", "stop"]
+    subprocess.run(stop, env={**os.environ, **home}, check=True, stdout=subprocess.DEVNULL)
+
+
 @pytest.mark.timeout(200)
+@pytest.mark.usefixtures("resident_process")
 def test_the_demo_shows_the_whole_flow(tmp_path: Path) -> None:
     out = run("demo.py", tmp_path)
     for place in (
