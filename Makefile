@@ -1,5 +1,7 @@
 # Every target installs what it needs into .venv. `make demo` and `make test` are all that a newcomer has to run.
 PYTHON ?= python3
+# Tests often wait for a disk or another process, so that two workers leave a quarter of two cores idle.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) \* 3 / 2)
 VENV   := .venv
 BIN    := $(VENV)/bin
 BASE   := $(VENV)/.base
@@ -36,7 +38,7 @@ demo: $(BASE)  ## index a small bilingual workspace and search it, step by step
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## run the test suite (Python packages only)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not integration and not soak"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not integration and not soak"
 
 check: $(READY)  ## lint, formatting, types, generated docs, words, links
 	$(BIN)/ruff check .

@@ -32,7 +32,7 @@ class PostgresCluster:
         self.settings = {
             "fsync": "off",
             "shared_buffers": "32MB",
-            "max_connections": "60",
+            "max_connections": "90",
             **(settings or {}),
         }
         self.programs = _programs(self.folder)
