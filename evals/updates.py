@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -21,8 +21,10 @@ from evals.calibrate import newton
 from evals.everyday import SPLITS, Home, homes, opened, read_rows, share
 from evals.sets import OWN
 from memoriter import Memory
-from memoriter.records import Hit
-from memoriter.search.freshness import Features, compare_similar
+from memoriter.entries.relation import contradicts
+from memoriter.records import Hit, Query
+from memoriter.search.freshness import SIMILAR, Features, Lookup, compare_similar
+from memoriter.search.rerank import bundled
 
 FOLDER = OWN / "updates"
 
@@ -75,7 +77,11 @@ STEP = 4
 
 def samples(home: Home, memory: Memory) -> Iterator[tuple[Features, bool]]:
     """Yield what is similar to the first hits and newer: statements that replace it, or would hide a right answer."""
-    lookup = memory.freshness_lookup()
+
+    def find_similar(line: str) -> Sequence[Hit]:
+        return memory.search(Query(line, max_results=SIMILAR, min_score=0.0, rerank=False)).hits
+
+    lookup = Lookup(contradicts, find_similar, bundled())
     for prompt in home.prompts:
         wanted, replaced = set(prompt["relevant"]), set(prompt.get("roles", {}).get("original_info", ()))
         hits = memory.search(prompt["query"]).hits if prompt["category"] != "past" else ()

@@ -233,7 +233,7 @@ class Memory:
     def _search(self, query: Query, *, masked: bool) -> Answer:
         answer = judge(self._find(query))
         answer = replace(
-            answer, hits=refresh(query.text, answer.hits, self.freshness_lookup(query))[: self._limit(query)]
+            answer, hits=refresh(query.text, answer.hits, self._lookup(query))[: self._limit(query)]
         )
         answer = conclude(answer, cut=query.min_score is None)
         return self._mask_secrets(answer) if masked else answer
@@ -252,7 +252,7 @@ class Memory:
             return self._with_entries(answer, query)
         return answer
 
-    def freshness_lookup(self, query: Query = EVERYTHING, *, masked: bool = False) -> Lookup:
+    def _lookup(self, query: Query = EVERYTHING, *, masked: bool = False) -> Lookup:
         """Return how the statements that replaced a hit are found. Only the builtin engine searches fast enough."""
 
         def find_similar(line: str) -> tuple[Hit, ...]:
@@ -263,7 +263,9 @@ class Memory:
         from memoriter.build import build_reranker
 
         builtin = self._engine.index is not None
-        return Lookup(contradicts, find_similar if builtin else None, build_reranker(self.settings))
+        return Lookup(
+            contradicts, find_similar if builtin and query.rerank else None, build_reranker(self.settings)
+        )
 
     def _mask_secrets(self, answer: Answer) -> Answer:
         return mask_answer(answer, self._read_whole)
@@ -494,7 +496,7 @@ class Memory:
                 def search_notes(query: str, limit: int) -> Answer:
                     return self._mask_secrets(self._engine.search(Query(query, max_results=limit)))
 
-                self._injector = Injector(self.entries, search_notes, self.freshness_lookup(masked=True))
+                self._injector = Injector(self.entries, search_notes, self._lookup(masked=True))
             return self._injector
 
     # ---- conversations ---------------------------------------------------------------------------------------
