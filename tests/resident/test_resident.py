@@ -61,6 +61,7 @@ class Home:
     def hook(self, event: str = "UserPromptSubmit", *options: str, **fields: str) -> tuple[str, str]:
         """Call a hook; return the text for the prompt and the errors."""
         data = json.dumps({"session_id": "s1", "cwd": str(self.project), **fields}).encode()
+        options = options or ("--deadline", "120")  # a busy machine needs longer than a person would wait
         status, output, errors = self.run("hook", "claude-code", event, *options, data=data)
         assert status == 0
         return json.loads(output).get("hookSpecificOutput", {}).get("additionalContext", ""), errors
