@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import psycopg
 import pytest
 from store_samples import document, paths, put_vector, units
 
@@ -14,6 +16,7 @@ from memoriter.store import Filter
 
 if TYPE_CHECKING:
     from conftest import OpenDatabase
+    from postgres_cluster import PostgresCluster
 
 DIMS = 24
 IDENTITY = Identity("local", "graph", DIMS)
@@ -54,3 +57,27 @@ def test_a_large_index_is_searched_through_the_graph(
     filtered = index.nearest(query, IDENTITY, limit=10, where=Filter(path_prefix="1/"))
     assert paths(index, filtered) == [f"1/{number:03}.md" for number in odd]
     assert paths(small, small.nearest(query, IDENTITY, limit=3)) == ["small.md"]
+
+
+def test_a_role_that_may_not_build_the_graph_compares_every_vector_and_says_so(
+    postgres: PostgresCluster,
+    postgres_database: OpenDatabase,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from memoriter.store.postgres.index import PostgresIndex
+
+    monkeypatch.setattr("memoriter.store.postgres.vectors.GRAPH_ROWS", 3)
+    role, identity = f"r{uuid.uuid4().hex}", Identity("local", "no graph", 5)
+    postgres_database()  # creates the tables
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"create role {role} login in role memoriter_agent".encode())
+    index = PostgresIndex(postgres_database(url=postgres.url_of(role), area="graph"), "notes", tmp_path)
+    matrix = units(4, 5)
+    for number, vector in enumerate(matrix):
+        put_vector(index, f"{number}.md", vector, identity)
+    index.refresh(identity)
+    assert index.vector_problem == (
+        "Every vector is compared, because no graph can be built: must be owner of table index_vectors_0"
+    )
+    assert paths(index, index.nearest(matrix[2], identity, limit=1)) == ["2.md"]

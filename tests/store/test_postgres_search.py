@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from memoriter import Memory
+from memoriter.store.postgres.server import parse, server_name
 from memoriter.testing import HashEmbedder
 
 if TYPE_CHECKING:
@@ -44,8 +45,9 @@ def test_two_machines_share_one_index(settings: dict[str, object], tmp_path: Pat
         assert found(one, "green tea")[0] == found(two, "green tea")[0] == "memory/tea.md"
         assert found(two, "备份几点")[0] == "memory/backup.md"
         assert [hit.entry.text for hit in two.entries.search("Zürich").hits] == ["Bob works in Zürich"]
-        status = two.status()
+        status, server = two.status(), server_name(parse(str(settings["store.url"])))
         assert (status.vector_engine, status.files, status.embedded) == ("pgvector", 2, status.chunks)
+        assert status.index_path == f"{server} (notes of {settings['store.tenant']}/main)"
         assert not list((tmp_path / "two").rglob("index.db"))
     with machine("three") as three:
         assert three.sync().changed == 0  # another machine has indexed everything

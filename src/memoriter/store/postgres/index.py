@@ -50,8 +50,9 @@ class PostgresIndex:
 
     @property
     def place(self) -> str:
-        """The server and the name of the index."""
-        return f"{self._database.name} ({self.name} of {self._database.agent})"
+        """The server and the name of the index, with its tenant and agent."""
+        database = self._database
+        return f"{database.name} ({self.name} of {database.tenant}/{database.agent})"
 
     @property
     def folder(self) -> Path:
