@@ -10,19 +10,18 @@ import argparse
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from browsing import browser, come_in, expect, go
+from large import WORDS, map_of, statements
 from measuring import cpu_seconds
 from serving import Served, served
 
 from evals.page import put
-from memoriter.records import EntryType
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -30,20 +29,6 @@ if TYPE_CHECKING:
 Row = tuple[str, str, str]
 LARGE, MEDIUM = 50_000, 5_000
 FRAMES = 240
-TYPES = get_args(EntryType)
-WORDS = (
-    "harbour",
-    "lantern",
-    "quince",
-    "ferry",
-    "ledger",
-    "cellar",
-    "violin",
-    "orchard",
-    "compass",
-    "kettle",
-)
-
 #: Scrolls a number of pixels in each of a number of frames, and returns the milliseconds.
 SCROLLED = """async ([frames, pixels]) => {
   const start = performance.now();
@@ -98,17 +83,8 @@ class filled:
         gateway.write(
             "memory/long.md", "\n\n".join(f"Line {one} of [a list](000.md)." for one in range(4_000))
         )
-        now = time.time()
         for start in range(0, self._count, 5_000):
-            learned = [
-                {
-                    "text": f"Statement {number} on the {WORDS[number % 10]} of house {number // 10}",
-                    "importance": 1 + number % 5,
-                    "tags": [WORDS[number % 7]],
-                    "created_at": now - number * 600,
-                }
-                for number in range(start, min(start + 5_000, self._count))
-            ]
+            learned = statements(min(5_000, self._count - start), start)
             gateway.ask("entries.import", data=json.dumps(learned))
         gateway.ask("memory.sync")
         gateway.ask("memory.search", query="quince")  # the first search indexes the entries
@@ -214,30 +190,6 @@ def longest(running: Browser, page: Page, act: Callable[[], None]) -> float:
         event for event in events if event.get("name") == "RunTask" and (event["pid"], event["tid"]) in names
     ]
     return max((event.get("tdur", event.get("dur", 0)) for event in tasks), default=0) / 1000
-
-
-def map_of(count: int) -> dict[str, object]:
-    points = [
-        {
-            "id": f"00000000-0000-4000-8000-{number:012}",
-            "x": (number * 7919 % 10_007) / 5_003.5 - 1,
-            "y": (number * 104_729 % 10_009) / 5_004.5 - 1,
-            "type": TYPES[number % len(TYPES)],
-            "importance": 1 + number % 5,
-            "text": f"Statement {number}",
-            "createdAt": time.time() - number * 600,
-            "accessCount": number % 4,
-        }
-        for number in range(count)
-    ]
-    return {
-        "points": points,
-        "total": count,
-        "method": "pca",
-        "generation": 1,
-        "degraded": None,
-        "regions": [],
-    }
 
 
 # ---- the long list ------------------------------------------------------------------------------------------------

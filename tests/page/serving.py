@@ -16,7 +16,8 @@ from typing import Any
 
 import httpx
 
-STARTS_S = 60
+#: A busy machine may take this long to start the gateway.
+STARTS_S = 300
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,78 @@ def test_panels_and_dialogs_have_no_problems(theme: str, axe: str, gateway: Serv
     assert problems(page, axe) == []
 
 
+@pytest.mark.parametrize(
+    ("width", "language"),
+    [(390, "en-GB"), (1280, "zh-CN"), (1800, "en-GB")],
+    ids=["phone", "chinese", "wide"],
+)
+def test_views_of_other_sizes_and_languages_have_no_problems(
+    width: int, language: str, axe: str, gateway: Served, visit: Visit
+) -> None:
+    size = {"width": width, "height": 860}
+    page = visit(gateway, "#/health", viewport=size, locale=language, reduced_motion="reduce").page
+    wrong = {}
+    for view in VIEWS:
+        page.goto(f"{gateway.address}/#/{view}")
+        expect(page.locator("main .loading")).to_have_count(0)
+        if found := problems(page, axe):
+            wrong[view] = found
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_dialogs_of_several_memories_and_files_have_no_problems(
+    theme: str, axe: str, gateway: Served, visit: Visit
+) -> None:
+    page = visit(gateway, "#/memories", color_scheme=theme, reduced_motion="reduce").page
+    dialog = page.get_by_role("dialog")
+    page.get_by_role("button", name="Import …").click()
+    file = {
+        "name": "list.json",
+        "mimeType": "application/json",
+        "buffer": b'[{"text": "Tea at four"}, "broken',
+    }
+    good = {**file, "name": "good.json", "buffer": b'[{"text": "Tea at four"}]'}
+    dialog.get_by_label("Choose files").set_input_files([file, good])
+    expect(dialog.get_by_role("button", name="Import", exact=True)).to_be_visible()
+    assert problems(page, axe) == []
+    page.keyboard.press("Escape")
+    for tick in page.locator(".entries tr[data-state=active] input").all()[:2]:
+        tick.check()
+    assert problems(page, axe) == []
+    for name in ("Merge", "Add tags"):
+        page.locator(".several").get_by_role("button", name=name).click()
+        expect(dialog.get_by_role("button", name=name)).to_be_visible()
+        assert problems(page, axe) == []
+        page.keyboard.press("Escape")
+    page.locator(".entries .row").first.click()
+    page.locator("[data-do=supersede]").click()
+    expect(dialog).to_be_visible()
+    assert problems(page, axe) == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_writing_a_note_and_a_conflict_have_no_problems(
+    theme: str, axe: str, gateway: Served, visit: Visit
+) -> None:
+    note = gateway.write(f"memory/{theme}.md", "# Quay\n\nSwept on Mondays.\n")
+    gateway.ask("memory.sync")
+    page = visit(gateway, f"#/notes/memory/{theme}.md", color_scheme=theme, reduced_motion="reduce").page
+    dialog = page.get_by_role("dialog")
+    for name in ("Rename or move", "New note"):
+        page.get_by_role("button", name=name).click()
+        expect(dialog).to_be_visible()
+        assert problems(page, axe) == []
+        page.keyboard.press("Escape")
+    page.locator("[data-do=edit]").click()
+    page.locator(".note-source").fill("# Quay\n\nSwept on Tuesdays.\n")
+    assert problems(page, axe) == []
+    note.write_text("# Quay\n\nSwept on Sundays.\n", "utf-8")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".note-editor")).to_contain_text("Sundays")
+    assert problems(page, axe) == []
+
+
 def test_the_first_visit_has_no_problems(axe: str, empty_gateway: Served, visit: Visit) -> None:
     page = visit(empty_gateway, reduced_motion="reduce").page
     expect(page.locator(".steps")).to_be_visible()

@@ -123,6 +123,26 @@ def test_the_offered_undo_restores_superseded_and_merged_memories(gateway: Serve
     assert text_of(gateway, made["id"]) == "Things for the snow and the ice"
 
 
+@pytest.mark.parametrize("selected", ["before", "after"])
+def test_selected_memories_are_used_as_they_are_now(selected: str, gateway: Served, visit: Visit) -> None:
+    pair = [learned(gateway, f"The {name} of {selected} is red") for name in ("boat", "cart")]
+    page = visit(gateway, "#/memories").page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    ticks = [page.locator(f"tr[data-id='{entry}'] input[type=checkbox]") for entry in pair]
+    for tick in ticks:
+        tick.set_checked(selected == "before")
+    for colour in ("blue", "red"):  # the same text again, but a newer version
+        gateway.ask("entries.edit", id=pair[0], text=f"The boat of {selected} is {colour}")
+    last = learned(gateway, f"The list is new, {selected}")
+    expect(page.locator(f"tr[data-id='{last}']")).to_be_visible()
+    for tick in ticks:
+        tick.check()
+    page.locator(".several").get_by_role("button", name="Merge").click()
+    page.get_by_role("dialog").get_by_role("button", name="Merge").click()
+    expect(page.locator(".said")).to_contain_text("Merged")
+    assert {gateway.ask("entries.get", id=entry)["entry"]["state"] for entry in pair} == {"superseded"}
+
+
 def test_a_superseded_memory_links_to_the_new_one_and_back(gateway: Served, visit: Visit) -> None:
     old = learned(gateway, "The car is parked in the garage of Rua Augusta")
     page = visit(gateway, f"#/memories/{old}").page

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import pytest
+from large import WORDS, map_of, statements
 from measuring import cpu_seconds
 from serving import Served, served
-
-from memoriter.records import EntryType
 
 expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
 
@@ -25,23 +24,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 CHUNKS, ENTRIES = 100_000, 10_000
 #: Chunks per note.
 NOTE_CHUNKS = 100
-TYPES = get_args(EntryType)
 #: Size limit of the answer that the first view waits for.
 MAX_BYTES = 64_000
-WORDS = (
-    "harbour",
-    "lantern",
-    "quince",
-    "ferry",
-    "ledger",
-    "cellar",
-    "violin",
-    "orchard",
-    "compass",
-    "kettle",
-)
-
-
 #: Returns whether anything is drawn on the canvas.
 DRAWN = """() => {
   const canvas = document.querySelector("canvas");
@@ -69,15 +53,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                 for part in range(NOTE_CHUNKS)
             ]
             running.write(f"memory/{note // 100:02}/{note:04}.md", f"# Note {note}\n\n" + "\n".join(parts))
-        learned = [
-            {
-                "text": f"Statement {number} on the {WORDS[number % 10]} of house {number // 10}",
-                "importance": 1 + number % 5,
-                "created_at": time.time() - number * 600,
-            }
-            for number in range(ENTRIES)
-        ]
-        running.ask("entries.import", data=json.dumps(learned))
+        running.ask("entries.import", data=json.dumps(statements(ENTRIES)))
         running.client.timeout = 600
         report = running.ask("memory.sync")
         assert report["chunks"] >= CHUNKS
@@ -158,19 +134,7 @@ def test_a_long_table_loads_a_page_at_a_time(gateway: Served, visit: Visit) -> N
 
 def test_ten_thousand_points_are_drawn_and_zoomed_quickly(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
-    points = [
-        {
-            "id": str(number),
-            "x": (number * 7919 % 10_007) / 5_003.5 - 1,
-            "y": (number * 104_729 % 10_009) / 5_004.5 - 1,
-            "type": TYPES[number % len(TYPES)],
-            "importance": 1 + number % 5,
-            "text": f"Statement {number}",
-            "createdAt": time.time() - number * 600,
-        }
-        for number in range(10_000)
-    ]
-    answer = {"points": points, "total": 10_000, "method": "pca", "generation": 1, "degraded": None}
+    answer = map_of(10_000)
     page.route("**/map.get", lambda route: route.fulfill(json=answer))
     page.locator("nav [data-view=map]").click()
     expect(page.locator(".map-list .summary")).to_have_text("10,000 memories")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING
 
 import pytest
+from large import map_of
 from measuring import cpu_seconds
 from serving import Served
-
-from memoriter.records import EntryType
 
 expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-TYPES = get_args(EntryType)
 POINTS = 50_000
 #: CPU time of one move of the pointer, and of one step of zooming, over 50,000 points.
 MAX_MOVE_S, MAX_ZOOM_S = 0.012, 0.100
@@ -48,28 +45,8 @@ ZOOMS = """async (count) => {
 
 
 def show_many(page: Page, count: int) -> None:
-    """Show a map of many points, which the gateway would need minutes to embed."""
-    points: list[dict[str, Any]] = [
-        {
-            "id": str(number),
-            "x": (number * 7919 % 50_021) / 25_010.5 - 1,
-            "y": (number * 104_729 % 50_023) / 25_011.5 - 1,
-            "type": TYPES[number % len(TYPES)],
-            "importance": 1 + number % 5,
-            "text": f"Statement {number} about the harbour and its ferries",
-            "createdAt": time.time() - number * 600,
-            "accessCount": number % 30,
-        }
-        for number in range(count)
-    ]
-    answer = {
-        "points": points,
-        "regions": [],
-        "total": count,
-        "method": "pca",
-        "generation": 1,
-        "degraded": None,
-    }
+    """Show a map of many points."""
+    answer = map_of(count)
     page.route("**/map.get", lambda route: route.fulfill(json=answer))
     page.locator("nav [data-view=map]").click()
     expect(page.locator(".map-list .summary")).to_have_text(f"{count:,} memories")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -112,8 +113,18 @@ def columns(page: Page, selector: str) -> int:
     return len({round(one["x"]) for one in found if one})
 
 
-def test_a_wide_screen_has_three_columns(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/search", viewport={"width": 1800, "height": 900}).page
+WIDE = {"width": 1800, "height": 900}
+
+
+def right_of(page: Page, selector: str) -> float:
+    """Return where an element ends."""
+    found = page.locator(selector).first.bounding_box()
+    assert found
+    return found["x"] + found["width"]
+
+
+def test_home_and_notes_have_three_columns_on_a_wide_screen(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search", viewport=WIDE).page
     expect(page.locator(".home-lists .recent")).to_have_count(3)
     assert (columns(page, ".home-lists .recent"), columns(page, ".charts .chart")) == (3, 3)
     page.evaluate("() => { location.hash = '#/notes/memory/projects/fern.md'; }")
@@ -126,3 +137,67 @@ def test_a_wide_screen_has_three_columns(gateway: Served, visit: Visit) -> None:
     expect(last).to_be_in_viewport()
     page.set_viewport_size({"width": 1280, "height": 900})
     expect(outline).to_be_hidden()
+
+
+def test_a_conversation_lists_the_words_of_the_user_on_a_wide_screen(gateway: Served, visit: Visit) -> None:
+    said = [("user", f"Question {number}?") for number in range(30)]
+    gateway.session("2026-02-12-questions", *said)
+    gateway.ask("memory.sync")
+    page = visit(gateway, "#/notes/sessions/2026-02-12-questions.jsonl", viewport=WIDE).page
+    page.locator(".outline").get_by_role("button", name="Question 29?").click()
+    expect(page.locator(".turn", has_text="Question 29?")).to_be_in_viewport()
+
+
+def test_search_shows_the_reasons_beside_the_texts_on_a_wide_screen(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search?q=server", viewport=WIDE).page
+    hit = page.locator(".hit").first
+    expect(hit).to_be_visible()
+    assert right_of(page, ".hit .snippet") <= hit.locator("details").bounding_box()["x"]  # type: ignore[index]
+    assert right_of(page, ".hit") > 1600
+    page.locator(".hit[data-source=entries] .row").first.click()
+    expect(page.locator(".peek .statement")).to_be_visible()
+    assert columns(page, ".hit, .hit details, .peek") == 3
+
+
+def test_the_newest_recall_is_beside_the_list_on_a_wide_screen(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/recalls", viewport=WIDE).page
+    query = gateway.ask("recalls.list", limit=1)["recalls"][0]["query"]
+    statement = page.locator(".panel .statement").first
+    expect(statement).to_have_text(query)
+    assert page.url.endswith("#/recalls")
+    expect(page.locator(".pulse")).to_have_text("Live")
+    gateway.ask("recall", query="where does leaf diagnosis run today?")
+    expect(page.locator(".recall-line").first).to_contain_text("run today?")
+    expect(statement).to_have_text(query)  # what is read stays
+    page.locator(".recall-line").nth(2).click()
+    expect(page.locator(".panel .statement").first).not_to_have_text(query)
+    page.keyboard.press("Escape")
+    expect(statement).to_have_text(query)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    expect(page.locator(".panel")).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [1800, 1200])
+def test_the_table_fills_its_column_beside_a_panel(width: int, gateway: Served, visit: Visit) -> None:
+    data = [{"text": f"Shelf {number} has room", "tags": ["shelf"]} for number in range(200)]
+    gateway.ask("entries.import", data=json.dumps(data))
+    page = visit(gateway, "#/memories?tag=shelf", viewport={"width": width, "height": 700}).page
+    expect(page.locator(".entries tr.space")).to_have_count(1)
+    page.locator(".entries .row").first.click()
+    expect(page.locator(".panel .statement")).to_be_visible()
+    table = page.locator(".entries").bounding_box()
+    assert table
+    cells = [one.bounding_box() for one in page.locator("thead th").all() if one.is_visible()]
+    used = sum(one["width"] for one in cells if one)
+    assert used == pytest.approx(table["width"], abs=2)
+
+
+def test_tags_take_no_room_from_a_statement(gateway: Served, visit: Visit) -> None:
+    tags = [f"a-long-name-of-a-tag-{number}" for number in range(5)]
+    text = "The spare key of the summer house hangs behind the meter"
+    gateway.ask("entries.add", text=text, tags=tags)
+    page = visit(gateway, "#/memories?tag=a-long-name-of-a-tag-0").page
+    row = page.locator(".entries .row").first
+    expect(row).to_have_text(text)
+    assert row.evaluate("(one) => one.scrollHeight <= one.clientHeight + 1")
+    assert right_of(page, ".entries .row") == pytest.approx(right_of(page, ".statement-line"), abs=1)

@@ -34,6 +34,18 @@ def test_a_search_shows_hits_with_matches_place_trust_and_parts_of_the_score(
     expect(note.locator("code")).to_have_text(re.compile(r"memory/projects/fern\.md#L\d+-L\d+"))
 
 
+def test_a_hit_shows_marks_of_markdown_as_a_reader_would(gateway: Served, visit: Visit) -> None:
+    gateway.write(
+        "memory/pantry.md",
+        "## Pantry\n\n- [x] Label the **quince** jars\n- [ ] Ask [Ana](../people/ana.md) about `lids`\n"
+        "- Vinegar - white\n",
+    )
+    gateway.ask("memory.sync")
+    page = visit(gateway, "#/search?q=quince jars lids vinegar&in=memory").page
+    snippet = page.locator(".hit", has_text="memory/pantry.md").locator(".snippet")
+    expect(snippet).to_have_text("Pantry\n☑ Label the quince jars\n☐ Ask Ana about lids\n• Vinegar - white")
+
+
 def test_a_hit_opens_its_note_at_those_lines(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search?q=rolling back production&in=memory").page
     page.locator(".hit .place").first.click()

@@ -142,7 +142,7 @@ async function sync() {
     const { changed = 0, removed = 0, seconds = 0 } = await ask("memory.sync");
     announce(t("health.synced", { changed: number(changed), removed: number(removed), seconds: number(seconds, 1) }));
   } catch (error) {
-    announce(sentence(error));
+    announce(error.status === 504 ? t("health.syncing.long") : sentence(error));
   }
 }
 

@@ -13,9 +13,9 @@ const STOPPED_MS = 150;
 /** `body` is the tbody. `request({ offset, around })` returns `{ items, offset, total }`. `draw(item)` returns a row,
  *  `key(item)` the id and everything that the row shows. `drawn()` is called after rows have changed, `failed(error)` if a
  *  page could not be loaded. */
-export function rowWindow(body, { columns, request, draw, key, drawn, failed }) {
-  const above = space(columns);
-  const below = space(columns);
+export function rowWindow(body, { request, draw, key, drawn, failed }) {
+  const above = space();
+  const below = space();
   let items = new Map(); // index → item
   let rows = new Map(); // id → { node, key }
   let total = 0;
@@ -44,7 +44,7 @@ export function rowWindow(body, { columns, request, draw, key, drawn, failed }) 
       const id = item ? item.id : `blank-${index}`;
       const now = item ? key(item) : "";
       const old = rows.get(id);
-      const node = old?.key === now ? old.node : item ? draw(item) : blank(columns);
+      const node = old?.key === now ? old.node : item ? draw(item) : blank();
       node.setAttribute("aria-rowindex", String(index + 2));
       if (old && old.node !== node && old.node.contains(document.activeElement)) focused = sameIn(node, old.node);
       kept.set(id, { node, key: now });
@@ -232,11 +232,12 @@ function sameIn(node, old) {
   return parts(node)[parts(old).indexOf(document.activeElement)];
 }
 
-function space(columns) {
-  return el("tr", { class: "space", "aria-hidden": "true" }, el("td", { colspan: String(columns) }));
+// One cell: a cell across hidden columns would make them wide again.
+function space() {
+  return el("tr", { class: "space", "aria-hidden": "true" }, el("td"));
 }
 
 /** A row whose data is on its way. */
-function blank(columns) {
-  return el("tr", { class: "blank" }, el("td", { colspan: String(columns) }));
+function blank() {
+  return el("tr", { class: "blank" }, el("td"), el("td"));
 }

@@ -14,6 +14,7 @@ export function healthView(main) {
   const isNew = news();
   let deep = false;
   let running = false;
+  let late = 0; // when a sync started that takes longer than a request may; an event tells its end
   let again = 0;
   const body = el("div", { class: "health" });
   const work = el("div", { class: "sync-work", role: "status", "aria-live": "polite" });
@@ -58,26 +59,27 @@ export function healthView(main) {
   }
 
   async function sync() {
+    const start = performance.now();
     running = true;
     syncButton.disabled = true;
     fill(work, el("p", {}, t("health.syncing")));
     try {
-      const report = await ask("memory.sync");
-      fill(work);
-      announce(
-        t("health.synced", {
-          changed: number(report.changed ?? 0),
-          removed: number(report.removed ?? 0),
-          seconds: number(report.seconds ?? 0, 1),
-        }),
-      );
+      finished(await ask("memory.sync"), start);
     } catch (error) {
-      fill(work, el("p", { class: "wrong", role: "alert" }, sentence(error)));
+      if (error.status === 504) late = start;
+      fill(work, late ? el("p", {}, t("health.syncing.long")) : el("p", { class: "wrong", role: "alert" }, sentence(error)));
     } finally {
       running = false;
       syncButton.disabled = false;
       load({ quiet: true });
     }
+  }
+
+  function finished({ changed = 0, removed = 0, seconds = 0 }, start) {
+    late = 0;
+    fill(work);
+    const took = number(seconds || (performance.now() - start) / 1000, 1);
+    announce(t("health.synced", { changed: number(changed), removed: number(removed), seconds: took }));
   }
 
   function progress(data) {
@@ -125,7 +127,8 @@ export function healthView(main) {
     show: () => load(),
     refresh(events) {
       if (events.has("progress")) progress(events.get("progress"));
-      if (events.has("sync") && !running) fill(work);
+      if (events.has("sync") && late) finished(events.get("sync"), late);
+      else if (events.has("sync") && !running) fill(work);
       if (["sync", "notes", "entries", "capture"].some((kind) => events.has(kind))) load({ quiet: true });
     },
     close: () => (clearTimeout(again), get.stop()),

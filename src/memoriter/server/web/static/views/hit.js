@@ -35,7 +35,7 @@ export function hitCard(hit) {
         amount(hit.score),
       ),
     ),
-    hit.heading && el("p", { class: "faint" }, hit.heading),
+    hit.heading && el("p", { class: "faint heading" }, hit.heading),
     el(
       "p",
       { class: "snippet", onclick: (event) => getSelection().isCollapsed && event.target.closest(".hit").querySelector(".row").click() },
@@ -56,14 +56,27 @@ export function hitCard(hit) {
   );
 }
 
-/** Remove blank lines and code fences, which only take space here. */
+/** Remove blank lines and code fences, which only take space here, and show marks of Markdown as a reader would. */
 function plain(text) {
   return text
     .split("\n")
     .filter((line) => !/^\s*(?:```|~~~)\S*\s*$/.test(line) && line.trim())
+    .map(unmarked)
     .join("\n")
     .trim();
 }
+
+const MARKS = [
+  [/^\s*[-*+] \[ \] /, "☐ "],
+  [/^\s*[-*+] \[[xX]\] /, "☑ "],
+  [/^\s*[-*+] /, "• "],
+  [/^\s*(?:#{1,6}|>) /, ""],
+  [/\[([^\][]+)\]\([^()\s]*\)/g, "$1"],
+  [/\*\*([^*]+)\*\*/g, "$1"],
+  [/`([^`]+)`/g, "$1"],
+];
+
+const unmarked = (line) => MARKS.reduce((text, [mark, shown]) => text.replace(mark, shown), line);
 
 function lines({ startLine, endLine }) {
   return startLine === endLine ? startLine : `${startLine}–${endLine}`;

@@ -101,7 +101,7 @@ export function memoriesView(main) {
       const around = reads && anchor ? { around: anchor.id } : {};
       const answer = await request({ offset: Math.max(0, (anchor?.index ?? 0) - PAGE_SIZE / 2), ...around }, newList);
       const now = list?.anchor(); // the reader may have moved on during the request
-      show(answer, (rows) => picked.gone(rows.renew(answer, reads ? [now, anchor].filter(Boolean) : [])));
+      show(answer, (rows) => picked.renew(answer.items, rows.renew(answer, reads ? [now, anchor].filter(Boolean) : [])));
     } catch (error) {
       failed(error);
     }
@@ -148,7 +148,7 @@ export function memoriesView(main) {
       ),
     );
     fill(table, el("table", { class: "entries" }, el("thead", {}, el("tr", {}, head)), body));
-    list = rowWindow(body, { columns: COLUMNS.length, request, draw: row, key: signature, drawn: markOpen, failed });
+    list = rowWindow(body, { request, draw: row, key: signature, drawn: markOpen, failed });
   }
 
   function row(entry) {
@@ -172,11 +172,15 @@ export function memoriesView(main) {
           "div",
           { class: "statement-line" },
           el("a", { class: "row", href: address("memories", entry.id, filters) }, entry.text),
-          entry.state !== "active" && label("state", entry.state),
           (entry.tags ?? []).map((tag) => only("tag", tag, el("span", { class: "tag" }, tag))),
         ),
       ),
-      el("td", { class: "col-type" }, only("type", entry.type, label("type", entry.type))),
+      el(
+        "td",
+        { class: "col-type" },
+        only("type", entry.type, label("type", entry.type)),
+        entry.state !== "active" && label("state", entry.state),
+      ),
       el("td", { class: "col-importance" }, stars(entry.importance)),
       el("td", { class: "col-trust" }, only("trust", entry.trust, label("trust", entry.trust))),
       el("td", { class: "col-created" }, when(entry.createdAt)),
@@ -249,13 +253,14 @@ export function memoriesView(main) {
   const clearing = () =>
     el("button", { type: "button", class: "link", onclick: () => go("memories") }, t("do.clear.filters"));
 
-  // After a change, `id` is the memory to show; null if it no longer exists.
+  // After a change, `id` is the memory to show; null if it no longer exists. Resolves when the list shows the change.
   function changed(id = open) {
     picked.clear();
-    renew();
+    const renewed = renew();
     if (id === null) close();
     else if (id && id !== open) go("memories", id, filters);
     else panel.reload();
+    return renewed;
   }
 
   function forgotten(ids) {
@@ -305,9 +310,9 @@ export function memoriesView(main) {
   };
 }
 
-/** Everything that a row shows. */
-const signature = ({ id, text, type, importance, state, trust, createdAt, expiresAt, tags }) =>
-  JSON.stringify([id, text, type, importance, state, trust, createdAt, expiresAt, tags]);
+/** Everything that a row shows, and the version that its actions are for. */
+const signature = ({ id, seq, text, type, importance, state, trust, createdAt, expiresAt, tags }) =>
+  JSON.stringify([id, seq, text, type, importance, state, trust, createdAt, expiresAt, tags]);
 
 export function noMemories(filtered, add) {
   if (filtered)

@@ -73,9 +73,10 @@ export function picking(changed, forgotten, { draw, all }) {
     node,
     clear,
     any: () => chosen.size > 0,
-    /** A memory that left the list is no longer selected. */
-    gone(ids) {
-      for (const id of ids) chosen.delete(id);
+    /** The list is new: `entries` are versions that actions use from now on, `gone` are ids that left it. */
+    renew(entries, gone) {
+      for (const id of gone) chosen.delete(id);
+      for (const entry of entries) if (chosen.has(entry.id)) chosen.set(entry.id, entry);
       show();
     },
     /** The checkbox that selects all. */

@@ -248,10 +248,10 @@ const tagsOf = (text) =>
 /** Undo the newest change of an entry, if it is still the one the reader saw, and show the result. */
 export async function undoChange(entry, done) {
   const { entries } = await ask("entries.undo", { id: entry.id, ifSeq: entry.seq });
-  announce(t("done.undone"));
   // After undoing a replacement, show the old memory: the new one no longer exists.
   const shown = entries.find((one) => one.id === entry.id) ?? entries[0];
-  done(shown?.id ?? null);
+  await done(shown?.id ?? null);
+  announce(t("done.undone"));
 }
 
 function undoLater(entry, done) {

@@ -235,18 +235,18 @@ export function notesView(main) {
     const mine = ++drawings;
     const lines = from === text.from ? text.text : text.text.split("\n").slice(from - text.from).join("\n");
     const isProse = form === "read" && !path.endsWith(".jsonl");
-    if (!body.firstElementChild) fill(body, isProse ? columns() : el("ol", { class: form === "read" ? "turns" : "source-lines" }));
+    if (!body.firstElementChild) fill(body, columns(isProse ? el("div", { class: "prose" }) : el("ol", { class: form === "read" ? "turns" : "source-lines" })));
     const place = body.querySelector(".prose, ol");
     place.style.minHeight = `${height}px`; // what was drawn before keeps its place
     const nodes = isProse ? renderedBlocks(lines, markdown(from)) : (form === "read" ? turns : sourceLines)(lines, from);
     const isComplete = await appendInSteps(place, nodes, () => mine === drawings);
     if (!isComplete) return false;
     place.style.minHeight = "";
-    if (isProse) fill(place.nextElementSibling, outline(place));
+    if (form === "read") fill(place.nextElementSibling, outline(place));
     return true;
   }
 
-  const columns = () => el("div", { class: "note-columns" }, el("div", { class: "prose" }), el("div", { class: "beside-prose" }));
+  const columns = (place) => el("div", { class: "note-columns" }, place, el("div", { class: "beside-prose" }));
 
   const markdown = (first) => ({
     first,
@@ -269,7 +269,7 @@ export function notesView(main) {
 
   // Highlight the innermost blocks that contain the lines, and scroll to the first.
   function light(body, scroll) {
-    if (!lit) return scroll && page.scrollTo?.(0, 0);
+    if (!lit) return scroll && page.getBoundingClientRect().top < 0 && page.scrollIntoView();
     const [first, last] = lit;
     const touched = [...body.querySelectorAll("[data-from]")].filter(
       (node) => Number(node.dataset.from) <= last && Number(node.dataset.to) >= first,

@@ -76,10 +76,12 @@ export function chunkList(chunks, text) {
 }
 
 const MIN_HEADINGS = 3;
+const MAX_NAME = 200; // characters; the style shows two lines
 
-/** The headings of a note as buttons that scroll to them, for wide screens. Null if there are few. */
-export function outline(prose) {
-  const headings = [...prose.querySelectorAll("h2, h3, h4")];
+/** The headings of a note, or what the user said in a conversation, as buttons that scroll there, for wide screens. Null
+ *  if there are few. */
+export function outline(place) {
+  const headings = [...place.querySelectorAll("h2, h3, h4, .turn[data-role=user]")];
   if (headings.length < MIN_HEADINGS) return null;
   return el(
     "nav",
@@ -92,7 +94,7 @@ export function outline(prose) {
           "data-level": heading.tagName,
           onclick: () => heading.scrollIntoView({ block: "start" }),
         },
-        heading.textContent,
+        (heading.querySelector(".said-words") ?? heading).textContent.slice(0, MAX_NAME),
       ),
     ),
   );

@@ -21,6 +21,8 @@ export function recallsView(main) {
   let total = 0;
   let cursor = null;
   let open = "";
+  let docked = ""; // what a wide screen shows beside the list until the reader opens one: the newest when it was loaded
+  let drawn = null; // the recall in the panel
   let filters = {};
 
   const input = (name, attributes) =>
@@ -82,7 +84,9 @@ export function recallsView(main) {
       recalls = more ? [...recalls, ...answer.recalls] : answer.recalls;
       total = answer.total;
       cursor = answer.cursor ?? null;
+      if (!quiet && !more) docked = recalls[0]?.id ?? "";
       show();
+      detail();
     } catch (error) {
       if (isAborted(error)) return;
       isNew.forget();
@@ -142,18 +146,27 @@ export function recallsView(main) {
     );
   }
 
+  const wide = matchMedia("(width >= 1600px)");
+  const beside = () => open || (wide.matches ? docked : "");
+  const resized = () => (mark(), detail());
+  wide.addEventListener("change", resized);
+
   async function detail() {
-    if (!open) return fill(aside);
+    const id = beside();
+    if (id === drawn) return;
+    drawn = id;
+    if (!id) return fill(aside);
     fill(aside, loading());
     try {
-      const answer = await get("recalls.get", { id: open });
-      fill(aside, closing(), recallDetail(answer.recall ?? answer));
+      const answer = await get("recalls.get", { id });
+      if (id !== drawn) return; // closed in the meantime
+      fill(aside, open && closing(), recallDetail(answer.recall ?? answer));
       peek.mark();
-      enter(aside);
+      if (open) enter(aside);
     } catch (error) {
-      if (!isAborted(error)) fill(aside, closing(), failure(error, detail));
+      if (isAborted(error)) return;
+      fill(aside, open && closing(), failure(error, () => ((drawn = null), detail())));
     }
-    return null;
   }
 
   const close = () => {
@@ -173,14 +186,14 @@ export function recallsView(main) {
     );
 
   function mark() {
-    split.classList.toggle("with-panel", Boolean(open));
+    split.classList.toggle("with-panel", Boolean(beside()));
     for (const row of rows.querySelectorAll("[data-id]"))
-      row.classList.toggle("open", row.dataset.id === open);
+      row.classList.toggle("open", row.dataset.id === beside());
   }
 
   return {
     async show(route) {
-      const moved = open !== route.id;
+      if (route.id !== open) drawn = null; // also to add or remove the button that closes it
       open = route.id;
       peek.show(route);
       mark();
@@ -189,7 +202,7 @@ export function recallsView(main) {
       const same = named.every(([name, value]) => (filters[name] ?? "") === value);
       filters = wanted;
       [session.value, since.value, until.value] = named.map(([, value]) => value);
-      await Promise.all([recalls.length && same ? null : load(), moved ? detail() : null]);
+      await Promise.all([recalls.length && same ? null : load(), detail()]);
     },
     refresh(events) {
       if (events.has("recall")) load({ quiet: true });
@@ -198,9 +211,9 @@ export function recallsView(main) {
     actions: () => peek.actions(),
     focusSearch: () => (session.focus(), true),
     key: (event) =>
-      peek.key(event) || stepOpen(recalls, open, event, (id) => go("recalls", id, filters)) || step(rows, ".row", event),
+      peek.key(event) || stepOpen(recalls, beside(), event, (id) => go("recalls", id, filters)) || step(rows, ".row", event),
     escape: () => peek.escape() || (open ? (close(), true) : false),
-    close: () => (list.stop(), get.stop(), peek.close()),
+    close: () => (list.stop(), get.stop(), wide.removeEventListener("change", resized), peek.close()),
   };
 }
 
