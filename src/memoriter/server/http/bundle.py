@@ -3,8 +3,8 @@
 A browser would request each module in turn. The gateway joins them when it reads them, so there is no build step for
 users or developers: the files in the folder are what the page runs.
 
-The modules follow three rules, which keep this simple: an import is `import { name } from "./file.js";`, an export is a
-function, a constant or a class where it is declared, and a template string has one line. Imports do not form a cycle.
+The modules follow two rules, which keep this simple: an import is `import { name } from "./file.js";`, and an export is
+a function, a constant or a class where it is declared. Imports do not form a cycle.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ import re
 from collections.abc import Mapping
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "([^"]+)";\n', re.MULTILINE)
-#: Comments on lines of their own.
+#: Comments on lines of their own. They are a tenth of what a browser would load.
 _COMMENT = re.compile(r"^ *(?://.*|/\*\*?(?:[^*]|\*(?!/))*\*/)\n", re.MULTILINE)
-#: Spaces at the start of a line.
-_INDENT = re.compile(r"^ +", re.MULTILINE)
 _EXPORT = re.compile(r"^export ((?:async )?(?:function\*?|const|class) (\w+))", re.MULTILINE)
 _STYLE = re.compile(r'<link rel="stylesheet" href="/static/([^"]+)"(?: media="(\w+)")?>\n')
 _SCRIPT = re.compile(r'<script type="module" src="/static/([^"]+)"></script>\n')
@@ -57,19 +55,14 @@ def _scope(text: str, name: str, numbers: Mapping[str, int]) -> str:
         return f"const {{ {names} }} = m{numbers[_resolve(name, match[2])]};\n"
 
     exported = ", ".join(match[1] for match in _EXPORT.findall(text))
-    body = _shorten(_EXPORT.sub(r"\1", _IMPORT.sub(taken, text)))
+    body = _COMMENT.sub("", _EXPORT.sub(r"\1", _IMPORT.sub(taken, text)))
     return f"const m{numbers[name]} = (() => {{ // {name}\n{body}return {{ {exported} }};\n}})();\n"
-
-
-def _shorten(text: str) -> str:
-    """Return a text without comments and indentation, which are a tenth of what a browser would load."""
-    return _INDENT.sub("", _COMMENT.sub("", text))
 
 
 def join_styles(files: Mapping[str, str], index: str) -> str:
     """Return the style sheets that the index names as one."""
     return "".join(
-        f"@media {media} {{\n{_shorten(files[name])}}}\n" if media else _shorten(files[name])
+        f"@media {media} {{\n{_COMMENT.sub('', files[name])}}}\n" if media else _COMMENT.sub("", files[name])
         for name, media in _STYLE.findall(index)
     )
 
