@@ -54,7 +54,7 @@ from memoriter.records import (
     referenced_id,
 )
 from memoriter.search.citations import for_prompt, parse_citation, shows_citations
-from memoriter.search.confidence import conclude, identifiers, judge
+from memoriter.search.confidence import FITTED_MODEL, conclude, identifiers, judge
 from memoriter.search.freshness import SIMILAR, Lookup, refresh
 from memoriter.search.masking import mask, mask_answer
 from memoriter.sentences import join, sentence
@@ -253,7 +253,11 @@ class Memory:
         return answer
 
     def _lookup(self, query: Query = EVERYTHING, *, masked: bool = False) -> Lookup:
-        """Return how the statements that replaced a hit are found. Only the builtin engine searches fast enough."""
+        """Return how the statements that replaced a hit are found.
+
+        A second search is made only with the builtin engine and the bundled embedder. Others take longer or cost money,
+        and their cosines have another scale.
+        """
 
         def find_similar(line: str) -> tuple[Hit, ...]:
             again = replace(query, text=line, max_results=SIMILAR, min_score=0.0, rerank=False)
@@ -262,10 +266,12 @@ class Memory:
 
         from memoriter.build import build_reranker
 
-        builtin = self._engine.index is not None
-        return Lookup(
-            contradicts, find_similar if builtin and query.rerank else None, build_reranker(self.settings)
+        engine = self._engine
+        is_fitted = (
+            engine.index is not None and engine.choice is not None and engine.choice.model == FITTED_MODEL
         )
+        find = find_similar if is_fitted and query.rerank else None
+        return Lookup(contradicts, find, build_reranker(self.settings))
 
     def _mask_secrets(self, answer: Answer) -> Answer:
         return mask_answer(answer, self._read_whole)
