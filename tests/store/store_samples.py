@@ -13,7 +13,6 @@ import numpy as np
 
 from memoriter.records import Chunk, Document, Identity, Source
 from memoriter.store import Index
-from memoriter.store.checksums import page_vfs
 
 ALICE = Identity("local", "alice", 8, "k" * 64)
 
@@ -67,7 +66,7 @@ def paths(index: Index, hits: list[tuple[int, float]]) -> list[str]:
 @contextmanager
 def by_hand(path: Path) -> Iterator[apsw.Connection]:
     """Return a plain connection, for changes that the package never makes."""
-    connection = apsw.Connection(str(path), vfs=page_vfs())
+    connection = apsw.Connection(str(path))
     try:
         yield connection
     finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import uuid
 from collections.abc import Callable
 
 import psycopg
@@ -198,3 +199,24 @@ def test_a_malformed_url_is_not_repeated(url: str) -> None:
     with pytest.raises(ConfigError, match="not a URL of Postgres") as error:
         PostgresServer(url)
     assert "secret" not in str(error.value)
+
+
+def test_servers_that_start_at_once_on_an_empty_database_share_its_schema(postgres: PostgresCluster) -> None:
+    name = f"empty_{uuid.uuid4().hex}"
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"create database {name} template template0".encode())
+    url, together, failures = postgres.url_of("postgres", name), threading.Barrier(4), list[Exception]()
+
+    def start() -> None:
+        together.wait(30)
+        try:
+            PostgresDatabase(PostgresServer(url), agent="main", tenant="t", area="entries").close()
+        except Exception as error:  # noqa: BLE001 - the main thread shows it
+            failures.append(error)
+
+    threads = [threading.Thread(target=start) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []

@@ -88,15 +88,15 @@ class Opener:
     migrations: tuple[Migration, ...]
     timeout_s: float
     on_connect: Callable[[apsw.Connection], None] | None
-    #: Whether every page has a checksum. Only for derived files: another program that writes does not update it.
-    checked: bool = False
+    #: Whether the file can be rebuilt, so that an incomplete last page counts as damage.
+    derived: bool = False
 
     def open(self, *, query_only: bool) -> Handle:
         """Open the file at the path, and create or migrate it if needed. Raises the errors of SQLite."""
         self._make_file()
         inode = inode_of(self.path)
         try:
-            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=self._vfs)
+            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
         except apsw.CantOpenError as error:
             if inode_of(self.path) != inode:
                 raise MovedError from error
@@ -117,10 +117,6 @@ class Opener:
             raise MovedError
         return Handle(connection, inode)
 
-    @property
-    def _vfs(self) -> str | None:
-        return checksums.page_vfs() if self.checked else None
-
     def _has_log(self) -> bool:
         """Return whether commits are in the log and not in the file."""
         try:
@@ -132,7 +128,7 @@ class Opener:
         """Open a complete file for reading where SQLite cannot create its own files, as on a read-only disk."""
         uri = f"file:{quote(str(self.path))}?immutable=1"
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        connection = apsw.Connection(uri, flags=flags, vfs=self._vfs)
+        connection = apsw.Connection(uri, flags=flags)
         try:
             if self.on_connect is not None:
                 self.on_connect(connection)
@@ -169,22 +165,18 @@ class Opener:
         if self.on_connect is not None:
             self.on_connect(connection)
         self._check_owner(connection)
-        if self._vfs and not value(connection, "select count(*) from sqlite_schema"):
-            connection.reserve_bytes("main", checksums.PAGE_BYTES)
         run(connection, f"pragma page_size = {PAGE_SIZE}")  # has an effect only while the file is empty
         run(connection, "pragma journal_mode = wal")
         for setting in _SETTINGS:
             run(connection, setting)
         self._migrate(connection)
-        if self._vfs and connection.reserve_bytes("main", -1) != checksums.PAGE_BYTES:
-            raise StoreBroken(f"The pages of {self.path} have no checksums.")
-        if self.checked and self._is_cut_off():
+        if self.derived and self._is_cut_off():
             time.sleep(PAUSE_S)  # another process may be writing the page
             if self._is_cut_off():
                 raise StoreBroken(f"The last page of {self.path} is incomplete.")
 
     def _is_cut_off(self) -> bool:
-        """Return whether the file ends within a page. SQLite reads zeros there, and compares no checksum."""
+        """Return whether the file ends within a page. SQLite reads zeros there."""
         size = self.path.stat().st_size
         return size > PAGE_SIZE and size % PAGE_SIZE > 0 and not self._has_log()
 
@@ -356,8 +348,6 @@ def _damage_of(error: apsw.Error) -> str | None:
     match error:
         case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError():
             return str(error)
-        case apsw.IOError() if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
-            return "a page does not match its checksum"
         case apsw.ConstraintError() | apsw.MismatchError():
             return f"a row is wrong ({error})"
         case apsw.SQLError() if str(error).startswith(

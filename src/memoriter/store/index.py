@@ -97,7 +97,7 @@ class SqliteIndex:
             timeout_s=timeout_s,
             on_connect=_extension(engine),
             damage=IndexBroken,
-            checked=True,
+            derived=True,
         )
 
     @property

@@ -156,7 +156,9 @@ class PostgresServer:
 
     def _add_vector(self, connection: psycopg.Connection[Any], standing: Standing) -> None:
         try:
-            connection.execute("create extension if not exists vector")
+            with connection.transaction():  # two gateways that start at once would both create it
+                connection.execute("select pg_advisory_xact_lock(%s)", (lock_number(SCHEMA),))
+                connection.execute("create extension if not exists vector")
         except errors.InsufficientPrivilege as error:
             raise StoreError(
                 f"{self.name} has no extension `vector` yet, and the role {standing.role} may not create it. "

@@ -29,8 +29,8 @@ COLLECTION = "vectors"
 HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_search": 400}
 #: Rows in one call, below the limit of SQLite's variables.
 CALL_ROWS = 1000
-#: Attempts to delete a folder, and the pause between two of them.
-REMOVALS, REMOVAL_PAUSE_S = 20, 0.05
+#: Looks at a deleted folder, the pause between two of them, and how many in a row must find nothing.
+LOOKS, PAUSE_S, QUIET_LOOKS = 40, 0.05, 5
 
 _openings = itertools.count()
 
@@ -94,11 +94,13 @@ class ChromaStore:
 
 def _remove(folder: Path) -> None:
     """Delete a folder. Chroma's threads may still write into it for a moment, so what appears again is deleted too."""
-    for _ in range(REMOVALS):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
+    quiet = 0
+    for _ in range(LOOKS):
+        quiet = 0 if folder.exists() else quiet + 1
+        if quiet == QUIET_LOOKS:
             return
-        time.sleep(REMOVAL_PAUSE_S)
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(PAUSE_S)
 
 
 class ChromaTable:
