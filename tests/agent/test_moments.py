@@ -349,7 +349,7 @@ def talkative(open_agent: OpenAgent) -> tuple[Agent, list[str]]:
     agent = open_agent(
         "memory-lancedb", extraction__auto_extract=True, extraction__trigger__message_interval=6
     )
-    agent.memory._open_writer().chat = chat
+    agent.memory._parts.writer.chat = chat
     return agent, chat.asked
 
 

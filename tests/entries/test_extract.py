@@ -134,7 +134,7 @@ def test_a_short_conversation_is_shown_to_the_model_when_capture_is_asked_for(op
     answer = json.dumps([one("The user prefers pnpm over npm", turn=1)])
     memory = open_memory(**{"extraction.auto_extract": True})
     chat = ScriptedChat(answer)
-    memory._extractor = Extractor(memory.entries, chat)
+    memory._parts._extractor = Extractor(memory.entries, chat)
     assert [done.action for done in memory.capture(talk, session="s1")] == ["added"]
     assert memory.capture(talk, session="s1") == []
     assert memory.capture([*talk, Turn("user", "I drink tea.", 3)], session="s1", wait=True) == []

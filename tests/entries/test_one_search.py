@@ -60,7 +60,7 @@ def test_capture_uses_rules_and_a_model_only_if_configured(open_memory: Any) -> 
     assert memory.session_ended("s1") == []
     asking: Memory = open_memory(extraction__auto_extract=True, extraction__trigger__message_interval=2)
     chat = ScriptedChat('[{"content": "The user drinks tea", "confidence": 0.9, "importance": 3}]')
-    asking._open_writer().chat = chat
+    asking._parts.writer.chat = chat
     (done,) = asking.capture(turns, session="s2")
     assert done.entry is not None
     assert (done.entry.text, done.entry.session, len(chat.asked)) == ("The user drinks tea", "s2", 1)

@@ -48,7 +48,8 @@ def test_open_takes_the_same_arguments() -> None:
 
 
 def test_every_property_exists(open_memory) -> None:
-    properties = {name for name, _ in inspect.getmembers(Memory, lambda value: isinstance(value, property))}
+    members = inspect.getmembers(Memory, lambda value: isinstance(value, property))
+    properties = {name for name, _ in members if not name.startswith("_")}
     memory = AsyncMemory(open_memory())
     assert {name for name in properties if not hasattr(memory, name)} == set()
     assert memory.settings is memory.memory.settings

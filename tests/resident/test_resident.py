@@ -218,7 +218,7 @@ def test_a_process_whose_package_was_replaced_makes_room_for_a_new_one(home: Hom
     first = pid()
     assert not home.resident()["running"]  # this installation does not use it
     assert home.search() == ["memory/backups.md:1"]
-    os.utime(package / "memory.py", (1, 1))
+    os.utime(package / "build.py", (1, 1))
     second = pid()
     assert second != first
     wait_for_end(first)

@@ -42,7 +42,7 @@ def test_no_canary_is_stored_anywhere(
     chat = ScriptedChat(
         *[json.dumps({"title": "Keys", "facts": [f"It is {canary}." for canary in CANARIES[:8]]})] * 2
     )
-    writer = memory._open_writer()
+    writer = memory._parts.writer
     asked = NoteWriter(
         writer.notebook,
         chat,

@@ -7,27 +7,27 @@ new statement relates to known ones, `staging` holds statements for approval, `e
 from __future__ import annotations
 
 import builtins
-import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
-from memoriter.entries import capture, editing, exchange, merge
+from memoriter.entries import capture, editing, exchange
+from memoriter.entries.adding import EntryAdder
 from memoriter.entries.capture import CaptureLimits, TurnLike
-from memoriter.entries.drafts import TYPES, Draft, expiry, type_of
+from memoriter.entries.drafts import TYPES, Draft, DraftFields, type_of
 from memoriter.entries.editing import EntryChanges, EntryEditor
-from memoriter.entries.erase import MAX_CANDIDATES, Eraser, RemoveCopies, sure_hit
+from memoriter.entries.erase import Eraser, RemoveCopies
+from memoriter.entries.forgetting import EntryForgetter
+from memoriter.entries.importing import EntryImporter
 from memoriter.entries.lifecycle import CleanupOptions, Lifecycle
 from memoriter.entries.listing import EntryDetail, EntryFilters, EntryListing, RecallFilters, build_filter
 from memoriter.entries.map import MAX_POINTS, MapBuilder
 from memoriter.entries.search import MIN_SIMILARITY, EntrySearch, FoundEntries, Mode
-from memoriter.entries.staging import Approval, StagingArea
-from memoriter.errors import EmbeddingError, StoreError, WriteError
+from memoriter.entries.staging import Approval
+from memoriter.errors import EmbeddingError, StoreError
 from memoriter.index.follow import Follower
 from memoriter.records import (
-    IMPORTED,
-    TRUST_LEVELS,
     Bucket,
     CleanedUp,
     Entry,
@@ -44,21 +44,15 @@ from memoriter.records import (
     Receipt,
     Remembered,
     Trust,
-    is_trusted_like,
-    least_trusted,
     referenced_id,
 )
 from memoriter.search.rank import Weights
-from memoriter.sentences import join, sentence
+from memoriter.sentences import sentence
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import Edit, EntryStore
-from memoriter.store.erasure import vector_hash
-from memoriter.store.ledger import RecallFilter
-from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder
-    from memoriter.embedding.protocol import Matrix
     from memoriter.search.rerank import Reranker
     from memoriter.store import Index
 
@@ -86,19 +80,6 @@ class EntryOptions:
     workspace_only: bool = False
 
 
-class DraftFields(TypedDict, total=False):
-    """Optional arguments of `Entries.add`."""
-
-    category: str | None
-    importance: float
-    confidence: float
-    trust: Trust
-    session: str | None
-    source: str | None
-    tags: tuple[str, ...]
-    expires_at: float | None
-
-
 class Entries:
     """The entries of one agent. Safe to use from several threads and processes."""
 
@@ -116,7 +97,6 @@ class Entries:
         self._index = index
         self._options = options or EntryOptions()
         self._clock = clock
-        self._judging = threading.Lock()
         background = self._options.background
         self._follower = Follower(store, index, batched, name=INDEX_NAME, background=background)
         self._search = EntrySearch(
@@ -131,7 +111,21 @@ class Entries:
         self._eraser = Eraser(store, self._follower, clock, self._maps.delete)
         self._lifecycle = Lifecycle(store, self._eraser, self._options.cleanup, clock)
         self._editor = EntryEditor(store, clock)
-        self._staging = StagingArea(store, self._follower, self._options.approval, self._judge, clock)
+        self._adder = EntryAdder(
+            store,
+            self._follower,
+            self._options.approval,
+            self._limited({}),
+            clock,
+            workspace=self._options.workspace,
+        )
+        self._staging = self._adder.staging
+        self._importer = EntryImporter(
+            store, self._follower, self.add_draft, clock, needs_approval=self._options.approval != "none"
+        )
+        self._forgetter = EntryForgetter(
+            store, self.search, self._staging, self._eraser, self._options.cleanup.retention_days
+        )
         self._listing = EntryListing(store, self._search, self._options.threshold, clock)
         self._eraser.resume()
 
@@ -155,85 +149,8 @@ class Entries:
         ``replaces`` is the id of an entry that the draft supersedes, if the caller knows one. It has no effect on an
         entry that is more trusted than the draft. ``actor`` is recorded in the history.
         """
-        clean = replace(draft.clean(), workspace=draft.workspace or self._options.workspace)
-        outcome = self._add_clean(clean, actor, replaces)
-        if not draft.loses_text(clean):
-            return outcome
-        return replace(outcome, note=join(outcome.note, sentence("entry.redacted")))
-
-    def _add_clean(self, draft: Draft, actor: str, replaces: str | None) -> Remembered:
         self._lifecycle.cleanup_if_due()
-        start_seq = self._store.seq()
-        if self._staging.requires_approval(draft):
-            return self._staging.stage(draft, start_seq, actor=actor, replaces=replaces)
-        with self._judging:
-            vector = self._vector_of_new(draft)  # before the transaction: an embedder may be slow
-            # Others wait from here on. Judging without this, and again if another process was faster, costs more.
-            with self._store.transaction():
-                remembered, new = self._judge_and_write(draft, start_seq, actor, replaces, vector)
-            self._follower.follow_later(new, embed=False)  # a search computes the vectors of others
-            return remembered
-
-    def _vector_of_new(self, draft: Draft) -> Matrix | None:
-        """Return the vector of a draft; None if its text is known, since no model is needed then."""
-        return None if self._store.same_text(draft.text) else self._follower.vector(draft.text)
-
-    def _judge_and_write(
-        self, draft: Draft, start_seq: int, actor: str, replaces: str | None, vector: Matrix | None
-    ) -> tuple[Remembered, dict[str, Matrix]]:
-        """Judge the draft and write the result. Return the outcome, and the vector by the hash of its text."""
-        if refusal := self._refusal(draft, start_seq):
-            return Remembered(None, "refused", note=refusal), {}
-        verdict, vector = self._judge(draft, replaces, vector)
-        at = self._clock()
-        edits = merge.edits(verdict, draft, at)
-        edits = [*edits, *self._replace_rejected(draft, edits[0].entry_id, at)]
-        entries = self._store.apply(edits, at=at, by=actor)
-        new = {} if vector is None else {vector_hash(draft.text): vector}
-        return merge.outcome(verdict, entries[0]), new
-
-    def _replace_rejected(self, draft: Draft, by_id: str, at: float) -> builtins.list[Edit]:
-        """Supersede rejected entries that say the same. A cleanup would otherwise erase the new one with them."""
-        rejected = [
-            one for one in self._store.same_text(draft.text) if one.state == "rejected" and one.id != by_id
-        ]
-        return [
-            Edit("supersede", replace(one, state="superseded", superseded_by=by_id, updated_at=at), one)
-            for one in rejected
-        ]
-
-    def _judge(
-        self, draft: Draft, replaces: str | None, vector: Matrix | None = None
-    ) -> tuple[merge.Verdict, Matrix | None]:
-        """Decide what to do with a draft; return the verdict and the draft's vector if it was computed."""
-        where = self._limited({})
-        same = [entry for entry in self._store.same_text(draft.text) if where.admits(entry)]
-        if same:  # no model is needed
-            known = min(same, key=lambda entry: TRUST_LEVELS.index(entry.trust))
-            return merge.repetition(draft, known, sentence("history.repeated")), None
-        self._follower.follow(embed=False)
-        vector = self._follower.vector(draft.text) if vector is None else vector
-        near = self._follower.healing(lambda: merge.neighbours(self._store, self._follower, draft, vector))
-        verdict = merge.judge(draft, [one for one in near if where.admits_workspace(one.entry)])
-        if replaces and verdict.action == "add":
-            verdict = self._replace_verdict(draft, replaces)
-        return verdict, vector
-
-    def _replace_verdict(self, draft: Draft, entry_id: str) -> merge.Verdict:
-        old = self._store.load([entry_id]).get(entry_id)
-        if old is None or old.state != "active" or not is_trusted_like(draft.trust, old.trust):
-            return merge.Verdict("add")
-        return merge.Verdict("supersede", (old,), sentence("history.no_longer"))
-
-    def _refusal(self, draft: Draft, start_seq: int) -> str | None:
-        """Return why a forgotten text is refused. Storing it again on purpose, later, clears the tombstone."""
-        forgotten_seq = self._store.tombstone_seq(draft.text, draft.trust)
-        if forgotten_seq is None:
-            return None
-        if draft.on_purpose and forgotten_seq <= start_seq:
-            self._store.clear_tombstone(draft.text)
-            return None
-        return sentence("entry.forgotten")
+        return self._adder.add(draft, actor=actor, replaces=replaces)
 
     def mark_relayed(self, ids: Iterable[str]) -> None:
         """Lower the trust of an agent's entries to `relayed`: the agent had read text from outside."""
@@ -445,56 +362,18 @@ class Entries:
         until the owner rejects or approves them. ``remove_copies`` receives the erased texts
         and removes copies in other places, such as in notes.
         """
-        by_time = None if since is None and until is None else (since, until)
-        if sum(way is not None for way in (entry_id, query, session, source, by_time)) != 1:
-            raise WriteError(sentence("forget.how"))
-        if query is not None:
-            found = self.search(query, threshold=MIN_SIMILARITY, limit=MAX_CANDIDATES).hits
-            hit = sure_hit(query, found)
-            undone = [
-                one.id
-                for one in self._forgettable_undone(actor)
-                if normal_form(one.text) == normal_form(query)
-            ]
-            if hit is None and not undone:
-                return Receipt((), candidates=found, dry_run=dry_run)
-            ids = [*([hit.entry.id] if hit else []), *undone]
-        elif entry_id is not None:
-            ids = [self._store.complete_id(entry_id)]
-        else:
-            where = EntryFilter(session=session, source=source, since=since, until=until, states=())
-            undone = [entry.id for entry in self._forgettable_undone(actor) if where.admits(entry)]
-            ids = [*(entry.id for entry in self._store.find(where)), *undone]
-        if not erase:
-            return self._hide(ids, actor, None if dry_run else remove_copies, dry_run=dry_run)
-        hidden = self._staging.propose_forgetting(ids, actor=actor, dry_run=dry_run)
-        own = [id_ for id_ in ids if id_ not in hidden]
-        recalls = RecallFilter(session=session, since=since, until=until) if session or by_time else None
-        receipt = self._eraser.erase(
-            own,
-            actor=actor,
+        return self._forgetter.forget(
+            entry_id,
+            query=query,
+            session=session,
+            source=source,
+            since=since,
+            until=until,
+            erase=erase,
             dry_run=dry_run,
+            actor=actor,
             remove_copies=remove_copies,
-            recalls=recalls if actor == "owner" else None,
         )
-        if not hidden:
-            return receipt
-        waiting = sentence("forget.proposed", ids=", ".join(hidden))
-        return replace(receipt, not_covered=(*receipt.not_covered, waiting))
-
-    def _forgettable_undone(self, actor: str) -> builtins.list[Entry]:
-        """Return the undone entries that the actor may forget: only the owner sees them."""
-        return self.undone() if actor == "owner" else []
-
-    def _hide(
-        self, ids: Sequence[str], actor: str, remove_copies: RemoveCopies | None, *, dry_run: bool
-    ) -> Receipt:
-        texts = [entry.text for entry in self._store.load(ids).values()]
-        removed, remaining = remove_copies(texts) if remove_copies and texts else ((), ())
-        hidden = self._staging.hide(ids, actor=actor, dry_run=dry_run)
-        days = f"{self._options.cleanup.retention_days:g}"
-        kept = (sentence("forget.kept", days=days), *remaining) if hidden else ()
-        return Receipt(hidden, (sentence("forget.hidden"), *removed) if hidden else (), kept, dry_run=dry_run)
 
     def cleanup(self) -> CleanedUp:
         """Mark expired entries, and erase entries that expired or were rejected long ago."""
@@ -536,15 +415,7 @@ class Entries:
         them. If ``actor`` is "agent", the file consists of statements of that agent: they are judged like any other,
         and what the file says about their origin, age and history is ignored.
         """
-        lines = list(exchange.read(text, at=self._clock()))
-        if actor == "agent":
-            return self._import_statements(lines, trust, actor, dry_run=dry_run)
-        lines = [self._limit_trust(line, trust) for line in lines]
-        imported = exchange.import_lines(self._store, lines, at=self._clock(), actor=actor, dry_run=dry_run)
-        if dry_run:
-            return imported
-        self._follower.follow_later({})  # keywords now, so that the next search need not wait for them
-        return imported
+        return self._importer.import_(text, trust=trust, actor=actor, dry_run=dry_run)
 
     def undo_import(self, entries: Mapping[str, int], *, actor: str = "owner") -> tuple[str, ...]:
         """Remove imported entries that have not changed since, and return their ids.
@@ -552,41 +423,6 @@ class Entries:
         ``entries`` are the ids and numbers of `Imported.entries`. An entry with another number stays.
         """
         return editing.undo_import(self._store, entries, at=self._clock(), actor=actor)
-
-    def _limit_trust(self, line: exchange.EntryLine, trust: Trust) -> exchange.EntryLine:
-        """Return a line with at most this trust."""
-        entry = replace(line.entry, trust=least_trusted(line.entry.trust, trust))
-        if trust != "owner" and entry.expires_at is None:
-            entry = replace(entry, expires_at=expiry(entry.type, entry.importance, self._clock()))
-        if trust != "owner" and self._options.approval != "none" and entry.state == "active":
-            entry = replace(entry, state="staged")
-        return exchange.EntryLine(entry, line.history if trust == "owner" else ())
-
-    def _import_statements(
-        self, lines: Sequence[exchange.EntryLine], trust: Trust, actor: str, *, dry_run: bool
-    ) -> Imported:
-        """Import the entries of a file as statements of a caller that is not the owner."""
-        drafts = [
-            Draft(
-                line.entry.text,
-                line.entry.type,
-                category=line.entry.category,
-                importance=line.entry.importance,
-                confidence=line.entry.confidence,
-                trust=least_trusted(line.entry.trust, trust),
-                source=IMPORTED,
-                tags=line.entry.tags,
-                on_purpose=False,
-            ).clean()
-            for line in lines
-            if line.entry.state == "active"
-        ]
-        if dry_run:
-            known = sum(any(one.state == "active" for one in self._store.same_text(d.text)) for d in drafts)
-            return Imported(len(drafts) - known, known)
-        actions = [self.add_draft(draft, actor=actor).action for draft in drafts]
-        refused, already = actions.count("refused"), actions.count("repeated")
-        return Imported(len(actions) - refused - already, already, refused)
 
     # ---- counts and overviews --------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import re
 import unicodedata
 import uuid
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 from memoriter.errors import WriteError
 from memoriter.records import Entry, EntryType, Trust
@@ -190,6 +190,19 @@ class Draft:
             expires_at=self.expiry_at(at),
             tags=self.tags,
         )
+
+
+class DraftFields(TypedDict, total=False):
+    """Optional arguments of `Entries.add`, each a field of the draft."""
+
+    category: str | None
+    importance: float
+    confidence: float
+    trust: Trust
+    session: str | None
+    source: str | None
+    tags: tuple[str, ...]
+    expires_at: float | None
 
 
 def clean_entry(entry: Entry) -> Entry:
