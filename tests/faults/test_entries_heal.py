@@ -100,6 +100,19 @@ def test_an_index_that_ends_within_its_last_page_heals(
         assert answers(memory) == sound_answers
 
 
+def test_one_changed_bit_in_any_page_changes_no_answer(
+    home: Path, sound_answers: list[list[tuple[str, float]]]
+) -> None:
+    chance, file = random.Random(1), home / "agents/main/entries/index.db"
+    sound = file.read_bytes()
+    for page in range(len(sound) // 8192):
+        data = bytearray(sound)
+        data[8192 * page + chance.randrange(8192)] ^= 1 << chance.randrange(8)
+        file.write_bytes(data)
+        with opened(home) as memory:
+            assert answers(memory) == sound_answers, page
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_random_damage_heals_at_the_next_sync(seed: int, home: Path) -> None:
     chance = random.Random(seed)

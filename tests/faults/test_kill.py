@@ -13,6 +13,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from memoriter.store.checksums import page_vfs
+
 KILLS = 400 if os.environ.get("MEMORITER_SOAK") else 15
 
 INDEX = """
@@ -76,7 +78,7 @@ def test_a_killed_indexer_damages_nothing_and_the_next_sync_completes(tmp_path: 
         kill_after_lines(process, chooser.randrange(1, 45), chooser.random() * 0.01)
         finished += process.returncode == 0
         for database in home.glob("agents/main/workspaces/*/index.db"):
-            check = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE)
+            check = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READWRITE, vfs=page_vfs())
             assert check.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             check.close()
     assert finished < KILLS / 2, "the kills came too late to prove anything"

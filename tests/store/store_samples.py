@@ -13,6 +13,7 @@ import numpy as np
 
 from memoriter.records import Chunk, Document, Identity, Source
 from memoriter.store import Index
+from memoriter.store.checksums import page_vfs
 
 ALICE = Identity("local", "alice", 8, "k" * 64)
 
@@ -66,7 +67,7 @@ def paths(index: Index, hits: list[tuple[int, float]]) -> list[str]:
 @contextmanager
 def by_hand(path: Path) -> Iterator[apsw.Connection]:
     """Return a plain connection, for changes that the package never makes."""
-    connection = apsw.Connection(str(path))
+    connection = apsw.Connection(str(path), vfs=page_vfs())
     try:
         yield connection
     finally:

@@ -84,6 +84,17 @@ def add(folder: Path, number: int) -> None:
     say("done")
 
 
+def create(folder: Path, number: int) -> None:
+    """Create many indexes at the same time as other processes, and print what is reported as damage."""
+    for which in range(20):
+        with open_index(folder / str(which)) as index:
+            for _ in range(3):
+                index.replace(*document(f"{number}.md", f"from process{number}"))
+                problems = [index.healed, *index.check(deep=True)]
+                for words in filter(None, problems):
+                    say("wrong:", words)
+
+
 def killed(folder: Path, rounds: int, *, whole: bool) -> None:
     """Kill a writer repeatedly, and print what it left.
 
@@ -139,4 +150,4 @@ if __name__ == "__main__":
     if command in {"kill", "kill-torn"}:
         killed(folder, count, whole=command == "kill")
     else:
-        {"write": write, "read": read, "add": add}[command](folder, count)
+        {"write": write, "read": read, "add": add, "create": create}[command](folder, count)

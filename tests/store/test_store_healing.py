@@ -75,10 +75,18 @@ def test_a_file_that_is_not_a_database_is_deleted(tmp_path: Path, content: bytes
     assert names(tmp_path) == []
 
 
-def test_an_empty_file_becomes_an_index(tmp_path: Path) -> None:
+def test_an_empty_file_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "index.db").touch()
     with open_index(tmp_path) as index:
+        assert (index.healed, works(index)) == (f"{index.path} is empty.", True)
+
+
+def test_what_a_process_left_that_was_killed_while_it_created_an_index_is_removed(tmp_path: Path) -> None:
+    for name in ("index.db.new", "index.db.new-wal"):
+        (tmp_path / name).write_bytes(b"half a header")
+    with open_index(tmp_path) as index:
         assert (index.healed, works(index)) == (None, True)
+    assert names(tmp_path) == []
 
 
 def test_a_database_of_another_program_is_renamed_unchanged(tmp_path: Path) -> None:

@@ -51,6 +51,10 @@ def test_four_processes_create_one_index(tmp_path: Path) -> None:
     assert sorted(place.name for place in folder.iterdir()) == ["index.db", "index.db.lock"]
 
 
+def test_processes_that_create_indexes_at_the_same_moment_see_no_damage(tmp_path: Path) -> None:
+    assert said(*(start("create", tmp_path, number) for number in range(3))) == [[]] * 3
+
+
 def test_a_writer_killed_at_any_moment_leaves_a_complete_round(tmp_path: Path) -> None:
     [lines] = said(start("kill", tmp_path, 24))
     assert [line for line in lines if not line.startswith("acknowledged:")] == []

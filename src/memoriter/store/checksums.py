@@ -1,16 +1,24 @@
-"""A checksum in every row of the databases of truth, since SQLite stores none.
+"""Checksums: in every row of the databases of truth, and in every page of an index, since SQLite stores none.
 
-Triggers compute it at every write, so that no statement can forget it. A check compares it; ordinary reads ignore it.
+Triggers compute the checksum of a row at every write, so that no statement can forget it. A check compares it; ordinary
+reads ignore it. The checksum of a page is written and compared by an extension of SQLite, at every read from the disk.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
 import apsw
+from apsw import sqlite_extra
+
+from memoriter import logs
+
+log = logs.get("store")
 
 COLUMN = "checksum"
 #: Counters that a recall advances. A checksum of them would be computed again over a damaged row.
@@ -30,6 +38,25 @@ def checksum(*values: object) -> int:
 def register(connection: apsw.Connection) -> None:
     """Provide the function that the triggers call."""
     connection.create_scalar_function(_FUNCTION, checksum, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+
+
+#: Bytes at the end of every page that hold its checksum.
+PAGE_BYTES = 8
+_EXTENSION, _VFS = "cksumvfs", "cksmvfs"
+
+
+@cache
+def page_vfs() -> str | None:
+    """Return the name of the file layer that checks pages; None if this build of SQLite does not have it."""
+    default = apsw.vfs_names()[0]
+    try:
+        with contextlib.closing(apsw.Connection(":memory:")) as connection:
+            sqlite_extra.load(connection, _EXTENSION)
+    except (apsw.Error, sqlite_extra.NotAvailable, ImportError, OSError) as error:
+        log.warning("damage to an index may stay unnoticed, because its pages have no checksums: %s", error)
+        return None
+    apsw.set_default_vfs(default)  # the extension makes itself the default of the whole process
+    return _VFS
 
 
 def add_checksums(table: str, key: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:

@@ -88,15 +88,15 @@ class Opener:
     migrations: tuple[Migration, ...]
     timeout_s: float
     on_connect: Callable[[apsw.Connection], None] | None
-    #: Whether the file can be rebuilt, so that an incomplete last page counts as damage.
-    derived: bool = False
+    #: Whether every page has a checksum. Only for derived files: another program that writes does not update it.
+    checked: bool = False
 
     def open(self, *, query_only: bool) -> Handle:
         """Open the file at the path, and create or migrate it if needed. Raises the errors of SQLite."""
         self._make_file()
         inode = inode_of(self.path)
         try:
-            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=self._vfs)
         except apsw.CantOpenError as error:
             if inode_of(self.path) != inode:
                 raise MovedError from error
@@ -117,6 +117,10 @@ class Opener:
             raise MovedError
         return Handle(connection, inode)
 
+    @property
+    def _vfs(self) -> str | None:
+        return checksums.page_vfs() if self.checked else None
+
     def _has_log(self) -> bool:
         """Return whether commits are in the log and not in the file."""
         try:
@@ -128,7 +132,7 @@ class Opener:
         """Open a complete file for reading where SQLite cannot create its own files, as on a read-only disk."""
         uri = f"file:{quote(str(self.path))}?immutable=1"
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        connection = apsw.Connection(uri, flags=flags)
+        connection = apsw.Connection(uri, flags=flags, vfs=self._vfs)
         try:
             if self.on_connect is not None:
                 self.on_connect(connection)
@@ -145,19 +149,34 @@ class Opener:
     def _make_file(self) -> None:
         """Make sure that the path is a regular file that only its owner can read."""
         try:
-            mode = self.path.stat().st_mode
+            found = self.path.stat()
         except (FileNotFoundError, NotADirectoryError):
             make_private_folder(self.path.parent)
             with store_lock(self.path, timeout_s=self.timeout_s):
-                make_private_file(self.path)
+                make_private_file(self.path, self._write_header if self._vfs else None)
             return
         except OSError as error:
             raise StoreError(f"{self.path} cannot be accessed: {error.strerror}.") from error
         for file in (self.path, *side_files(self.path)):
             if file.exists() and not file.is_file():
                 raise StoreBroken(f"{file} is not a regular file. Move it away.")
-        if mode & 0o077:
+        if found.st_mode & 0o077:
             make_private(self.path, *SIDE_FILES)
+        if self._vfs and not found.st_size:
+            raise StoreBroken(f"{self.path} is empty.")
+
+    def _write_header(self, path: Path) -> None:
+        """Make an empty file a database whose pages have checksums.
+
+        SQLite's extension reads from the header whether they have. A connection that opens an empty file, and reads the
+        header of another process from the log, would write pages without checksums.
+        """
+        with contextlib.closing(
+            apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=self._vfs)
+        ) as connection:
+            connection.reserve_bytes("main", checksums.PAGE_BYTES)
+            run(connection, f"pragma page_size = {PAGE_SIZE}")
+            run(connection, "pragma journal_mode = wal")
 
     def _prepare(self, connection: apsw.Connection) -> None:
         connection.set_busy_handler(_Patience(self.timeout_s))
@@ -170,13 +189,15 @@ class Opener:
         for setting in _SETTINGS:
             run(connection, setting)
         self._migrate(connection)
-        if self.derived and self._is_cut_off():
+        if self._vfs and connection.reserve_bytes("main", -1) != checksums.PAGE_BYTES:
+            raise StoreBroken(f"The pages of {self.path} have no checksums.")
+        if self.checked and self._is_cut_off():
             time.sleep(PAUSE_S)  # another process may be writing the page
             if self._is_cut_off():
                 raise StoreBroken(f"The last page of {self.path} is incomplete.")
 
     def _is_cut_off(self) -> bool:
-        """Return whether the file ends within a page. SQLite reads zeros there."""
+        """Return whether the file ends within a page. SQLite reads zeros there, and compares no checksum."""
         size = self.path.stat().st_size
         return size > PAGE_SIZE and size % PAGE_SIZE > 0 and not self._has_log()
 
@@ -348,6 +369,8 @@ def _damage_of(error: apsw.Error) -> str | None:
     match error:
         case apsw.CorruptError() | apsw.NotADBError() | apsw.FormatError():
             return str(error)
+        case apsw.IOError() if getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA:
+            return "a page does not match its checksum"
         case apsw.ConstraintError() | apsw.MismatchError():
             return f"a row is wrong ({error})"
         case apsw.SQLError() if str(error).startswith(
@@ -374,19 +397,23 @@ def make_private_folder(folder: Path) -> None:
         raise StoreError(f"Cannot create {folder}: {error.strerror}.") from error
 
 
-def make_private_file(path: Path) -> None:
-    """Create an empty file with mode 0600, unless one exists. Call it under ``store_lock``.
+def make_private_file(path: Path, fill: Callable[[Path], None] | None = None) -> None:
+    """Create a file with mode 0600, unless one exists. ``fill`` writes it before it has its name. Needs ``store_lock``.
 
     The file gets its name after its descriptor is closed, since closing one later would release the locks of SQLite.
     """
     new = path.with_name(path.name + ".new")
     try:
+        for file in (new, *side_files(new)):
+            file.unlink(missing_ok=True)  # of a process that was killed here
         os.close(os.open(new, os.O_CREAT | os.O_WRONLY, 0o600))
         new.chmod(0o600)
         if path.exists():
             new.unlink()
-        else:
-            new.rename(path)
+            return
+        if fill is not None:
+            fill(new)
+        new.rename(path)
     except OSError as error:
         raise StoreError(f"Cannot create {path}: {error.strerror}.") from error
 

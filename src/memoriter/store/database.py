@@ -59,13 +59,13 @@ class Database:
         timeout_s: float = 30.0,
         on_connect: Callable[[apsw.Connection], None] | None = None,
         damage: type[StoreBroken] = StoreBroken,
-        derived: bool = False,
+        checked: bool = False,
     ) -> None:
         self.path = path
         self.name = str(path)
         #: The error for a damaged file.
         self._damage = damage
-        self._opener = Opener(path, application_id, tuple(migrations), timeout_s, on_connect, derived)
+        self._opener = Opener(path, application_id, tuple(migrations), timeout_s, on_connect, checked)
         self._durable = synchronous == "FULL"
         self._timeout_s = timeout_s
         self._closed = False

@@ -97,7 +97,7 @@ class SqliteIndex:
             timeout_s=timeout_s,
             on_connect=_extension(engine),
             damage=IndexBroken,
-            derived=True,
+            checked=True,
         )
 
     @property
