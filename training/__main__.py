@@ -75,6 +75,14 @@ def step_rerank(args: argparse.Namespace, _: Config) -> None:
     rerank.run(args.work, out, configs, args.model, args.start, args.seconds)
 
 
+def step_tune(args: argparse.Namespace, _: Config) -> None:
+    """Fine-tune the reranker in --start with scenes: what answers a question, and what replaces an older line."""
+    from training import tune
+
+    configs = {name: CONFIGS[name] for name in args.config.split(",")}
+    tune.run(args.work, args.out or args.work / "tune", configs, args.model, args.start)
+
+
 def step_export(args: argparse.Namespace, config: Config) -> None:
     """Write the model folder: model.onnx, tokenizer.json, manifest.json; with --reranker that of the reranker."""
     from training import export
@@ -112,6 +120,7 @@ STEPS: dict[str, Callable[[argparse.Namespace, Config], None]] = {
     "prepare": step_prepare,
     "train": step_train,
     "rerank": step_rerank,
+    "tune": step_tune,
     "export": step_export,
     "evaluate": step_evaluate,
     "speed": step_speed,
@@ -137,7 +146,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="checkpoints and log (default: work/run)")
     parser.add_argument("--model", type=Path, default=Path("work/memoriter-embed-1"))
     parser.add_argument("--reranker", type=Path, help="model folder of the reranker")
-    parser.add_argument("--start", type=Path, help="weights of the reranker to start from (.npz)")
+    parser.add_argument(
+        "--start",
+        type=Path,
+        help="what to start from: weights of the reranker (.npz), for tune its model folder",
+    )
     parser.add_argument("--baseline", help="bge-small-en, bge-small-zh, minilm or use")
     parser.add_argument("--dims", type=int, default=0, help="number of dimensions to keep (default: all)")
     parser.add_argument(

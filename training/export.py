@@ -20,6 +20,8 @@ from training import manifest
 from training.config import Config
 
 _MICROSOFT = "com.microsoft"
+#: The layers of the reranker's two heads, and the names of their logits.
+_HEADS = (("pool", "score", "logit"), ("compare", "replace", "replaces"))
 
 
 class Graph:
@@ -65,39 +67,31 @@ def build(weights: dict[str, np.ndarray], heads: int) -> object:
     x = _encode(graph, weights, heads, reranker=False)
     _pool(graph, x, weights)
     width = weights["project.weight"].shape[0]
-    return _model(
-        graph, manifest.NAME, ("input_ids", "attention_mask"), "sentence_embedding", ["batch", width]
-    )
+    outputs = (("sentence_embedding", ["batch", width]),)
+    return _model(graph, manifest.NAME, ("input_ids", "attention_mask"), outputs)
 
 
 def build_reranker(weights: dict[str, np.ndarray], heads: int) -> object:
-    """Build the reranker as a float model: ids, mask and token types of pairs in, one logit per pair out."""
+    """Build the reranker as a float model: ids, mask and token types of pairs in, two logits per pair out."""
     graph = Graph()
     x = _encode(graph, weights, heads, reranker=True)
     along = graph.constant("axis1", np.array([1], np.int64))
     graph.node("Squeeze", [x, along], "first")
-    graph.node(
-        "Gemm",
-        [
-            "first",
-            graph.constant("pool.w", weights["pool.weight"].T),
-            graph.constant("pool.b", weights["pool.bias"]),
-        ],
-        "pooled",
-    )
-    graph.node("Tanh", ["pooled"], "pooled.tanh")
-    graph.node(
-        "Gemm",
-        [
-            "pooled.tanh",
-            graph.constant("score.w", weights["score.weight"].T),
-            graph.constant("score.b", weights["score.bias"]),
-        ],
-        "score",
-    )
-    graph.node("Squeeze", ["score", along], "logit")
-    inputs = ("input_ids", "attention_mask", "token_type_ids")
-    return _model(graph, manifest.RERANKER, inputs, "logit", ["batch"])
+    for hidden, last, output in _HEADS:
+        inputs = ["first"]
+        for part in (hidden, last):
+            made = graph.node("Gemm", [inputs[0], *_parameters(graph, part, weights)], f"{part}.sum")
+            inputs = [graph.node("Tanh", [made], f"{part}.tanh")] if part == hidden else [made]
+        graph.node("Squeeze", [inputs[0], along], output)
+    outputs = tuple((output, ["batch"]) for _, _, output in _HEADS)
+    return _model(graph, manifest.RERANKER, ("input_ids", "attention_mask", "token_type_ids"), outputs)
+
+
+def _parameters(graph: Graph, name: str, weights: dict[str, np.ndarray]) -> list[str]:
+    return [
+        graph.constant(f"{name}.w", weights[f"{name}.weight"].T),
+        graph.constant(f"{name}.b", weights[f"{name}.bias"]),
+    ]
 
 
 def _encode(graph: Graph, weights: dict[str, np.ndarray], heads: int, *, reranker: bool) -> str:
@@ -115,14 +109,16 @@ def _encode(graph: Graph, weights: dict[str, np.ndarray], heads: int, *, reranke
     return x
 
 
-def _model(graph: Graph, name: str, inputs: tuple[str, ...], output: str, shape: list[object]) -> object:
+def _model(
+    graph: Graph, name: str, inputs: tuple[str, ...], outputs: tuple[tuple[str, list[object]], ...]
+) -> object:
     from onnx import TensorProto, helper
 
     made = helper.make_graph(
         graph.nodes,
         name,
         [helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "length"]) for each in inputs],
-        [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape)],
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape) for output, shape in outputs],
         graph.constants,
     )
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(_MICROSOFT, 1)]
@@ -213,7 +209,7 @@ def _pool(graph: Graph, x: str, weights: dict[str, np.ndarray]) -> None:
 
 
 def read(folder: Path) -> dict[str, np.ndarray]:
-    """Return the weights of a written embedder as float32, with the names that `build` expects."""
+    """Return the weights of a written model as float32, with the names that `build` expects."""
     import onnx
     from onnx import numpy_helper
 
@@ -228,15 +224,20 @@ def read(folder: Path) -> dict[str, np.ndarray]:
         zero = stored[f"{name}_zero_point"].astype(np.float32)
         return ((whole - zero) * stored[f"{name}_scale"]).T
 
+    kind = np.zeros((2, stored["position"].shape[1]), np.float32)
+    kind[1] = stored.get("kind", kind[1])
     found = {
         "encoder.word.weight": stored["word"].astype(np.float32) * stored["word.scale"],
         "encoder.position.weight": stored["position"],
-        "encoder.kind.weight": np.zeros((2, stored["position"].shape[1]), np.float32),
+        "encoder.kind.weight": kind,
         "encoder.norm.weight": stored["norm.w"],
         "encoder.norm.bias": stored["norm.b"],
-        "project.weight": matrix("project.w"),
-        "project.bias": stored["project.b"],
     }
+    if "widen.w" in stored or "widen.w_quantized" in stored:
+        found["encoder.widen.weight"] = matrix("widen.w")
+    for name in ("project", *(name for head in _HEADS for name in head[:2])):
+        if f"{name}.b" in stored:
+            found |= {f"{name}.weight": matrix(f"{name}.w"), f"{name}.bias": stored[f"{name}.b"]}
     for number in range(sum(name.endswith(".n1.w") for name in stored)):
         layer, prefix = f"layer{number}", f"encoder.layers.{number}"
         found[f"{prefix}.qkv.weight"] = np.concatenate([matrix(f"{layer}.{part}.w") for part in "qkv"])

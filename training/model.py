@@ -142,6 +142,12 @@ def teacher(weights: Mapping[str, np.ndarray]) -> Encoder:
     return built.eval()
 
 
+def compile_layers(device: str) -> None:
+    """Compile the layers of all networks on a GPU."""
+    if device == "cuda":
+        Layer.forward = torch.compile(Layer.forward, dynamic=True)  # type: ignore
+
+
 class CrossEncoder(nn.Module):
     """Scores a query and a text read together."""
 
@@ -167,10 +173,20 @@ class Reranker(nn.Module):
         self.encoder = Encoder(vocabulary, hidden, layers, heads, rank)
         self.pool = nn.Linear(hidden, hidden)
         self.score = nn.Linear(hidden, 1)
+        #: The second answer: whether the second text replaces the first one.
+        self.compare = nn.Linear(hidden, hidden)
+        self.replace = nn.Linear(hidden, 1)
 
     def forward(self, pairs: Packed) -> Tensor:
-        """Return one logit per pair."""
+        """Return one logit per pair: how well the text answers the query."""
         return self.score(torch.tanh(self.pool(self.encoder.first(pairs)))).squeeze(-1)
+
+    def both(self, pairs: Packed) -> tuple[Tensor, Tensor]:
+        """Return two logits per pair: whether the text answers, and whether it replaces the first text."""
+        first = self.encoder.first(pairs)
+        answers = self.score(torch.tanh(self.pool(first)))
+        replaces = self.replace(torch.tanh(self.compare(first)))
+        return answers.squeeze(-1), replaces.squeeze(-1)
 
 
 class Student(nn.Module):

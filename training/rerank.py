@@ -294,10 +294,19 @@ def begin(work: Path, embedder: Path, view: View, config: Config, start: Path | 
         }
     if shape.rank and "encoder.widen.weight" not in weights:
         _narrow(weights, shape.rank, view)
+    return build(weights, config)
+
+
+def build(weights: dict[str, np.ndarray], config: Config) -> model.Reranker:
+    """Return a network with these weights. Without weights, the comparison of two lines starts like that of a query."""
+    shape = config.rerank
     network = model.Reranker(
         len(weights["encoder.word.weight"]), shape.hidden, shape.layers, shape.heads, shape.rank
     )
-    network.load_state_dict({k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in weights.items()})
+    own = {name: value.numpy() for name, value in network.state_dict().items()}
+    copied = {f"compare.{part}": weights[f"pool.{part}"] for part in ("weight", "bias")}
+    whole = {**own, **copied, **weights}
+    network.load_state_dict({k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in whole.items()})
     return network
 
 
@@ -358,8 +367,8 @@ def run(
 
 def _prepare(work: Path, embedder: Path, config: Config, device: str, log: Log) -> Sampler:
     """Read the data, encode it with the embedder, and find and score the lists."""
-    if config.rerank.compile and device == "cuda":
-        model.Layer.forward = torch.compile(model.Layer.forward, dynamic=True)  # type: ignore
+    if config.rerank.compile:
+        model.compile_layers(device)
     data = dataset.load(work)
     log("data", data.digest())
     view = prepare.run_own(work, data, embedder, config, device)

@@ -163,7 +163,23 @@ def rerank(tmp_path: Path, common: list[str], work: Path, embedder: Path) -> Non
         ("花园", "我在花园"),
         ("slow", "slow train?"),
     ]
-    assert np.allclose(in_onnx(folder, embedder, pairs), scored_in_torch(work, embedder, pairs), atol=0.1)
+    expected = scored_in_torch(work / "rerank", embedder, pairs)
+    assert np.allclose(in_onnx(folder, embedder, pairs), expected, atol=0.1)
+
+    tune(common, work, embedder, folder)
+    expected = scored_in_torch(work / "tune", embedder, pairs)
+    assert np.allclose(in_onnx(folder, embedder, pairs), expected, atol=0.2)  # quantised twice
+
+
+def tune(common: list[str], work: Path, embedder: Path, folder: Path) -> None:
+    """Fine-tune the reranker in a folder with scenes, and write it again."""
+    main(["tune", *common, "--model", str(embedder), "--start", str(folder)])
+    figures = json.loads((work / "tune" / "figures.json").read_text(encoding="utf-8"))
+    assert sorted(figures) == ["first", "mrr", "right", "silence", "wrong"]
+    main(
+        ["export", *common, "--model", str(embedder), "--reranker", str(folder), "--out", str(work / "tune")]
+    )
+    manifest.check(folder)
 
 
 def encoded(embedder: Path, pairs: list[tuple[str, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -185,13 +201,13 @@ def in_onnx(folder: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.nd
 
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
     feed = dict(zip(("input_ids", "attention_mask", "token_type_ids"), encoded(embedder, pairs), strict=True))
-    return np.asarray(session.run(["logit"], feed)[0])
+    return np.stack(session.run(["logit", "replaces"], feed))
 
 
-def scored_in_torch(work: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
+def scored_in_torch(run: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
     from training.model import Packed, Reranker
 
-    stored = np.load(work / "rerank" / "weights.npz")
+    stored = np.load(run / "weights.npz")
     shape = configuration.CONFIGS["toy"].rerank
     network = Reranker(len(stored["encoder.word.weight"]), HIDDEN, shape.layers, 1, shape.rank).eval()
     network.load_state_dict({k: torch.from_numpy(stored[k].astype(np.float32)) for k in stored.files})
@@ -201,8 +217,8 @@ def scored_in_torch(work: Path, embedder: Path, pairs: list[tuple[str, str]]) ->
     read = mask.bool()
     places = torch.arange(ids.shape[1]).expand_as(ids)[read]
     with torch.no_grad():
-        found = network(Packed(ids[read], places, bounds, int(sizes.max()), kinds[read]))
-    return np.asarray(found.numpy())
+        found = network.both(Packed(ids[read], places, bounds, int(sizes.max()), kinds[read]))
+    return torch.stack(found).numpy()
 
 
 def in_torch(work: Path, folder: Path, texts: list[str]) -> np.ndarray:

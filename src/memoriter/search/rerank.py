@@ -54,6 +54,8 @@ SPREAD = 3.0
 #: then keep their score of the first stage.
 BUDGET_S = 0.4
 QUERY_TOKENS = 64
+#: What the model says about a pair: whether the text answers the query, and whether a newer line replaces an older one.
+ANSWERS, REPLACES = "logit", "replaces"
 TEXT_TOKENS = 112
 #: Pairs of query and text whose logit is remembered.
 CACHED_PAIRS = 8_192
@@ -91,28 +93,35 @@ class Reranker:
         self._cache = _Cache(cached_pairs)
 
     def read(self, query: str, texts: Mapping[int, str]) -> Reading:
-        """Return the logit of each text, in the given order until the tokens or the time are spent."""
+        """Return how well each text answers the query, in the given order until the tokens or the time are spent."""
+        return self._read(query, texts, ANSWERS)
+
+    def compare(self, line: str, newer: Mapping[int, str]) -> Reading:
+        """Return how surely each newer line replaces this one."""
+        return self._read(line, newer, REPLACES)
+
+    def _read(self, query: str, texts: Mapping[int, str], output: str) -> Reading:
         if self._failure is not None or not query.strip() or not texts:
             return Reading(degraded=self._failure)
         try:
             model = self._load()
-            return Reading(self._logits(model, to_simplified(query), texts))
+            return Reading(self._logits(model, to_simplified(query), texts, output))
         except (EmbeddingError, ImportError) as error:
             return Reading(degraded=self._fail(error))
 
-    def _logits(self, model: _Model, query: str, texts: Mapping[int, str]) -> dict[int, float]:
+    def _logits(self, model: _Model, query: str, texts: Mapping[int, str], output: str) -> dict[int, float]:
         until = self._clock() + self._budget_s
         start, found, tokens = model.start(query), dict[int, float](), 0
         for row, text in texts.items():
             tokens += len(start) + min(TEXT_TOKENS, width(text) // 4)
             if tokens > READ_TOKENS and len(found) >= MIN_CANDIDATES:
                 break
-            key = _key(query, text)
+            key = _key(output, query, text)
             logit = self._cache.get(key)
             if logit is None:
                 if self._clock() > until:
                     break
-                logit = model.logit(start, to_simplified(text))
+                logit = model.logit(start, to_simplified(text), output)
                 self._cache.put(key, logit)
             found[row] = logit
         return found
@@ -156,8 +165,8 @@ class _Model:
         """Return the tokens before a text."""
         return [self._first, *self._tokens(query, QUERY_TOKENS), self._separator]
 
-    def logit(self, start: Sequence[int], text: str) -> float:
-        """Return how well the text answers the query, which ``start`` holds. A single pair needs no padding.
+    def logit(self, start: Sequence[int], text: str, output: str) -> float:
+        """Return one answer about the text and the query, which ``start`` holds. A single pair needs no padding.
 
         A dynamic int8 graph scales by all pairs of a batch, so only a single pair always has the same logit.
         """
@@ -172,7 +181,7 @@ class _Model:
             "token_type_ids": kinds,
         }
         try:
-            logit = float(self._session.run(["logit"], feeds)[0].reshape(-1)[0])
+            logit = float(self._session.run([output], feeds)[0].reshape(-1)[0])
         except Exception as error:
             # onnxruntime's own errors share no public base class.
             raise EmbeddingError(f"the reranker failed on a text: {first_line(error)}") from error
@@ -213,8 +222,8 @@ class _Cache:
                 self._logits.popitem(last=False)
 
 
-def _key(query: str, text: str) -> bytes:
-    joined = f"{len(query)}\0{query}{text}"
+def _key(output: str, query: str, text: str) -> bytes:
+    joined = f"{output}{len(query)}\0{query}{text}"
     return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
