@@ -25,7 +25,7 @@ from memoriter.store import Index, SqliteIndex, open_index
 from memoriter.store.keywords import columns
 
 #: Larger indexes have vectors only: the texts and keywords of ten million chunks take 40 GB.
-MAX_SIZE_WITH_TEXTS = 2_000_000
+MAX_SIZE_WITH_TEXTS = 3_000_000
 #: Folders over which the documents are spread. A filter by one of them passes this share of all chunks.
 FOLDERS = 20
 

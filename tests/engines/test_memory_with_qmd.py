@@ -121,13 +121,14 @@ def test_eight_threads_get_answers_while_qmd_fails_and_the_engine_switches_once(
 def test_two_memories_of_one_agent_share_an_engine_until_both_are_closed(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     one, other = open_with_qmd(), open_with_qmd()
-    assert one._engine is other._engine
+    shared = other._engine
+    assert one._engine is shared
     one.close()
     one.close()
     assert other.search("heron").provider == "qmd"
     other.close()
     third = open_with_qmd()
-    assert third._engine is not other._engine
+    assert third._engine is not shared
     assert third.search("heron").provider == "qmd"
 
 

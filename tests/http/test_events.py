@@ -33,7 +33,8 @@ def test_each_kind_of_change_has_its_own_event(gateway: Running) -> None:
     with listening(caller) as events:
         events.until("hello")
         stored = ask(other, "memory_store", text="I prefer green tea in the morning.")
-        stored_event = events.until("entries")["data"]
+        while (stored_event := events.until("entries")["data"])["operation"] is None:
+            pass  # the agent was just opened, and other processes may have changed it before
         assert (stored_event["operation"], stored_event["ids"]) == ("memory_store", [stored["memory"]["id"]])
         talk = [{"role": "user", "content": "Remember that my sister lives in Porto."}]
         captured = ask(other, "capture", messages=talk, session="one")
@@ -70,6 +71,20 @@ def test_changes_by_another_process_are_events_even_under_load(start: Start) -> 
             over.set()
             for working in at_work:
                 working.join()
+
+
+def test_the_first_change_by_another_process_is_an_event(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events_module, "POLL_INTERVAL_S", 3.0)  # the first look comes after the change
+    one, two = start(watch__enabled=False), start(watch__enabled=False)
+    writer = two.caller("write")
+    ask(writer, "memory_store", text="I prefer green tea in the morning.")
+    with listening(one.caller("read")) as events:
+        events.until("hello")
+        ask(one.caller("read"), "entries.list")  # what a page shows until the next event
+        ask(writer, "memory_store", text="The parcel weighs 7 grams.")
+        assert events.until("entries")["data"]["operation"] is None
 
 
 def test_own_changes_are_not_reported_as_changes_by_another_process(start: Start) -> None:

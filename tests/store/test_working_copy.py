@@ -18,6 +18,7 @@ from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
 from memoriter.sessions.transcript_writer import TranscriptWriter
 from memoriter.store.postgres import PostgresDatabase
+from memoriter.store.postgres.feed import feed_of
 from memoriter.store.postgres.files import PART_BYTES
 from memoriter.store.postgres.manifest import NAME
 from memoriter.store.postgres.working_copy import WorkingCopy
@@ -242,6 +243,51 @@ def test_a_change_of_another_gateway_is_fetched_in_the_background(
     assert arrived.wait(30)
     assert note.read_text() == "news\n"
     end()
+
+
+def test_a_change_between_opening_and_following_is_announced_at_once(
+    open_copy: OpenCopy, tmp_path: Path, postgres_database: OpenDatabase
+) -> None:
+    database = postgres_database(area="files")
+    following = WorkingCopy(database, tmp_path / "following", PARTS)
+    following.refresh()
+    seen, arrived = threading.Event(), threading.Event()
+    end_other = feed_of(database.server).subscribe(database.tenant, database.agent, seen.set)
+    assert seen.wait(30)
+    seen.clear()
+    edits.append(open_copy("one") / "workspace/memory/a.md", "news\n")
+    assert seen.wait(30)
+
+    end = following.follow(arrived.set)
+
+    assert arrived.wait(20)
+    assert (following.root / "workspace/memory/a.md").read_text() == "news\n"
+    end()
+    end_other()
+
+
+def test_a_change_that_a_reader_fetched_first_is_announced_too(
+    open_copy: OpenCopy, tmp_path: Path, postgres_database: OpenDatabase
+) -> None:
+    blocked, release, arrived = threading.Event(), threading.Event(), threading.Event()
+
+    def block() -> None:
+        blocked.set()
+        release.wait(60)
+
+    busy = WorkingCopy(postgres_database(area="files"), tmp_path / "busy", PARTS)
+    following = WorkingCopy(postgres_database(area="files"), tmp_path / "following", PARTS)
+    following.refresh()
+    end_busy, end = busy.follow(block), following.follow(arrived.set)
+    edits.append(open_copy("one") / "workspace/memory/a.md", "news\n")
+    assert blocked.wait(30)
+
+    following.refresh()
+    release.set()
+
+    assert arrived.wait(20)
+    end()
+    end_busy()
 
 
 NAMES = st.sampled_from(["a.md", "b.md", "c/d.md", "s.jsonl"])

@@ -254,7 +254,9 @@ async def watch_other_processes(hub: Hub, agents: Agents) -> None:
             except (MemoriterError, OSError) as error:
                 log.warning("agent %s: cannot read the changes of other processes: %s", name, error)
                 continue
-            if name in known and known[name][1] != version:
+            _, before = known.get(name, (state, None))
+            # An agent that was just opened may have changed since its first reader.
+            if version not in (None, before):
                 hub.publish(name, "entries", operation=None)
             known[name] = state, version
 

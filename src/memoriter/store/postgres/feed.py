@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -43,15 +43,22 @@ class ChangeFeed:
         self._stop: threading.Event | None = None
 
     def subscribe(self, tenant: str, agent: str, on_change: OnChange) -> Callable[[], None]:
-        """Call a function after every change of an agent, from another thread. Return a function that ends this."""
+        """Call a function after every change of an agent, and once now. Return a function that ends this.
+
+        The thread of the feed calls it after changes, and the caller's thread now if the feed listens already: then
+        no change is lost that was made before.
+        """
         key = object()
         with self._mutex:
             self._subscribers[key] = tenant, agent, on_change
+            is_new = self._stop is None
             if self._stop is None:
                 self._stop = threading.Event()
                 threading.Thread(
                     target=self._run, args=(self._stop,), name="memoriter-feed", daemon=True
                 ).start()
+        if not is_new:
+            self._notify([(tenant, agent, on_change)])
 
         def end() -> None:
             with self._mutex:
@@ -89,15 +96,17 @@ class ChangeFeed:
 
     def _call(self, tenant: str | None = None, agent: str | None = None) -> None:
         with self._mutex:
-            wanted = list(self._subscribers.values())
-        for its_tenant, its_agent, on_change in wanted:
-            if tenant is None or (tenant, agent) == (its_tenant, its_agent):
-                try:
-                    on_change()
-                except MemoriterError as error:
-                    log.info("changes of agent %s cannot be fetched: %s", its_agent, error)
-                except Exception:
-                    log.exception("a subscriber to changes failed")
+            subscribers = list(self._subscribers.values())
+        self._notify([one for one in subscribers if tenant is None or (tenant, agent) == one[:2]])
+
+    def _notify(self, subscribers: Iterable[tuple[str, str, OnChange]]) -> None:
+        for _, agent, on_change in subscribers:
+            try:
+                on_change()
+            except MemoriterError as error:
+                log.info("changes of agent %s cannot be fetched: %s", agent, error)
+            except Exception:
+                log.exception("a subscriber to changes failed")
 
 
 _feeds: weakref.WeakKeyDictionary[PostgresServer, ChangeFeed] = weakref.WeakKeyDictionary()

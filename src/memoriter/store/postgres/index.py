@@ -8,19 +8,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
-import psycopg
 from psycopg import errors
 
 from memoriter import logs
-from memoriter.errors import IndexBroken, LockTimeout
+from memoriter.errors import IndexBroken
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
 from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
 from memoriter.store.postgres import chunks as rows_of
 from memoriter.store.postgres import keywords, vectors
 from memoriter.store.postgres.chunks import NewChunk, State, storable
-from memoriter.store.postgres.connection import PostgresConnection, translate_errors
+from memoriter.store.postgres.connection import PostgresConnection
 from memoriter.store.postgres.database import PostgresDatabase
+from memoriter.store.postgres.locks import locks_of
 from memoriter.store.postgres.schema import INDEX_TABLES
 from memoriter.store.postgres.server import SCHEMA, lock_number
 from memoriter.store.postgres.vacuum import vacuum
@@ -138,17 +138,10 @@ class PostgresIndex:
         with self._database.write():
             yield
 
-    @contextlib.contextmanager
-    def lock(self, name: str, wait_s: float) -> Iterator[None]:
+    def lock(self, name: str, wait_s: float) -> contextlib.AbstractContextManager[None]:
         """Hold an advisory lock of the server. A lost connection releases it."""
         number = lock_number(self._database.tenant, self._database.agent, self.name, name)
-        connection = self._database.server.connect()
-        try:
-            with translate_errors(self._database.name):
-                _acquire(connection, number, wait_s, self.place)
-            yield
-        finally:
-            connection.close()
+        return locks_of(self._database.server).hold(number, wait_s, self.place)
 
     def set_meta(self, **values: str) -> None:
         """Store values about the index under these keys."""
@@ -400,18 +393,3 @@ class PostgresIndex:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _acquire(connection: psycopg.Connection[object], number: int, wait_s: float, place: str) -> None:
-    if wait_s <= 0:
-        taken = connection.execute("select pg_try_advisory_lock(%s)", (number,)).fetchone()
-        if taken != (True,):
-            raise LockTimeout(f"Another process holds the lock of {place}. Try again later.")
-        return
-    connection.execute(f"set lock_timeout = {max(1, int(wait_s * 1000))}".encode())
-    try:
-        connection.execute("select pg_advisory_lock(%s)", (number,))
-    except errors.LockNotAvailable:
-        raise LockTimeout(
-            f"Another process has held the lock of {place} for {wait_s:g} s. Try again later."
-        ) from None

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 import weakref
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from memoriter.errors import LockTimeout
 from memoriter.store.postgres.connection import translate_errors
 
 if TYPE_CHECKING:
     from memoriter.store.postgres.server import PostgresServer
+
+#: The first and the longest pause between two attempts. Each asks the server.
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.01, 0.2
 
 
 class AdvisoryLocks:
@@ -26,6 +32,22 @@ class AdvisoryLocks:
         self._mutex = threading.Lock()
         self._connection: psycopg.Connection[Any] | None = None
         self._held = set[int]()
+
+    @contextlib.contextmanager
+    def hold(self, number: int, wait_s: float, place: str) -> Iterator[None]:
+        """Hold a lock. Raise `LockTimeout` if another process or thread still holds it after this time."""
+        end, pause = time.monotonic() + wait_s, FIRST_PAUSE_S
+        while not self.try_lock(number):
+            left = end - time.monotonic()
+            if left <= 0:
+                waited = f"has held the lock of {place} for {wait_s:g} s" if wait_s > 0 else f"uses {place}"
+                raise LockTimeout(f"Another process {waited}. Try again later.")
+            time.sleep(min(pause, left))
+            pause = min(2 * pause, MAX_PAUSE_S)
+        try:
+            yield
+        finally:
+            self.unlock(number)
 
     def try_lock(self, number: int) -> bool:
         """Try to take a lock. Return False if another process or another thread holds it."""

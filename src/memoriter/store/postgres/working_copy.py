@@ -50,6 +50,7 @@ class WorkingCopy:
         self._threads = threading.RLock()
         self._owner: int | None = None
         self._changing = set[str]()
+        self._fetched = 0  # how often changes of others were fetched
         #: How often others have announced a change.
         self.announcements = 0
 
@@ -186,11 +187,14 @@ class WorkingCopy:
         """Fetch changes of others as they happen, in the background. Return a function that ends this."""
         from memoriter.store.postgres.feed import feed_of
 
+        followed = self._fetched
+
         def changed() -> None:
+            nonlocal followed
             self.announcements += 1
-            before = self._known
             self.refresh()
-            if self._known != before:
+            if self._fetched != followed:  # also if another thread has fetched the change
+                followed = self._fetched
                 on_change()
 
         return feed_of(self._database.server).subscribe(self._database.tenant, self._database.agent, changed)
@@ -206,16 +210,14 @@ class WorkingCopy:
     def _pull(self, connection: PostgresConnection) -> None:
         """Make the folder match the server."""
         now, known = files.read_clock(connection), self._manifest.clock()
-        if now == known:
-            self._known = now
-            return
-        is_newer = now.version > known.version >= 0
-        if is_newer:
+        if now.version > known.version >= 0:
             self._apply(connection, files.list_files(connection, known.version), now)
-        else:
+        elif now != known:
             # A new folder, or the server lost changes in a fail-over: compare everything.
             self._compare_all(connection, now)
-        self._known = now
+        if self._known != now:
+            self._known = now
+            self._fetched += 1
 
     def _compare_all(self, connection: PostgresConnection, now: Clock) -> None:
         for part in self._parts:
