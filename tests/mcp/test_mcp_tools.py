@@ -14,6 +14,7 @@ from mcp import Client
 from talking import OpenAgent, Talk, talk_to
 
 from memoriter.agent import Agent
+from memoriter.recall.render import read_back
 from memoriter.server.mcp import build
 from memoriter.server.mcp.results import MAX_RESULT_BYTES, limit_size
 from memoriter.text.measure import estimate_tokens
@@ -232,3 +233,20 @@ def test_an_object_with_many_small_values_is_shortened(result: dict[str, Any]) -
     assert len(json.dumps(short).encode()) <= MAX_RESULT_BYTES
     assert short["cut"].startswith("The result was too long. This is ")
     assert short.keys() - {"cut"} == result.keys()
+
+
+def test_a_prompt_says_that_what_a_client_wrote_may_come_from_outside(open_agent: OpenAgent) -> None:
+    """A server does not see what its client has read before."""
+    agent = open_agent(retrieval__min_confidence=0)
+
+    async def write(client: Client) -> None:
+        await client.call_tool("memory_store", {"text": "The heron nests on the water tower."})
+        saved = {"content": "The heron returns in March.", "title": "Heron", "category": "birds"}
+        await client.call_tool("memory_save", saved)
+
+    talk_to(build(lambda: agent), write)
+    agent.memory.sync()
+    block = agent.memory.recall("When does the heron return to the water tower?").text
+    assert {line.whose for line in read_back(block)[1]} == {"agent"}
+    assert len(read_back(block)[1]) == 2
+    assert "agent = written by an agent, maybe from outside text" in block

@@ -74,10 +74,10 @@ class ChromaStore:
         return table
 
     def drop_others(self, name: str) -> None:
-        """Delete the folders of all other collections."""
-        for folder in self._folder.glob("v*-*"):
-            if folder.name != name:
-                _remove(folder)
+        """Delete the folders of all other collections. Raises `StoreError` if one of them keeps being written."""
+        others = [folder for folder in self._folder.glob("v*-*") if folder.name != name]
+        if left := [str(folder) for folder in others if not _remove(folder)]:
+            raise StoreError(f"Chroma still writes to {', '.join(left)}, so it could not be deleted.")
 
     def close(self) -> None:
         """Do nothing: each table closes its own files."""
@@ -92,15 +92,16 @@ class ChromaStore:
         return chromadb.PersistentClient(path=path, settings=Settings(anonymized_telemetry=False))
 
 
-def _remove(folder: Path) -> None:
-    """Delete a folder. Chroma's threads may still write into it for a moment, so what appears again is deleted too."""
+def _remove(folder: Path) -> bool:
+    """Delete a folder, and return whether it stays deleted. Chroma's threads may write into it for a moment."""
     quiet = 0
     for _ in range(LOOKS):
         quiet = 0 if folder.exists() else quiet + 1
         if quiet == QUIET_LOOKS:
-            return
+            return True
         shutil.rmtree(folder, ignore_errors=True)
         time.sleep(PAUSE_S)
+    return False
 
 
 class ChromaTable:
