@@ -115,10 +115,13 @@ class Events:
 
 
 @contextmanager
-def listening(client: httpx.Client, agent: str = "main", **headers: str) -> Iterator[Events]:
+def listening(
+    client: httpx.Client, agent: str = "main", after: str = "", **headers: str
+) -> Iterator[Events]:
     """Listen to the events of an agent."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    with client.stream("GET", "/v1/events", params={"agent": agent}, headers=named) as answer:
+    params = {"agent": agent, "after": after}
+    with client.stream("GET", "/v1/events", params=params, headers=named) as answer:
         assert answer.status_code == 200, answer.read()
         yield Events(answer)
 

@@ -120,6 +120,15 @@ def test_a_client_that_reconnects_continues_after_its_last_event(gateway: Runnin
         assert events.next()["data"]["resumed"] is False
 
 
+def test_a_stream_can_start_after_an_answer_so_that_nothing_in_between_is_missed(gateway: Running) -> None:
+    hub, caller = gateway.gateway.hub, gateway.caller("read")
+    answer = caller.post("/v1/agents/main/entries.list", json={})
+    hub.publish("main", "notes", number=1)
+    with listening(caller, after=answer.headers["x-memoriter-event"]) as events:
+        assert events.next()["data"]["resumed"] is True
+        assert events.until("notes")["data"]["number"] == 1
+
+
 def test_a_stream_ends_when_its_token_is_revoked(gateway: Running) -> None:
     token, secret = gateway.gateway.tokens.create("read")
     with listening(gateway.client(secret)) as events:

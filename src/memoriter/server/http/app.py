@@ -114,11 +114,12 @@ def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
         session = request.headers.get("x-memoriter-session")
         observe.join_trace(request.headers)
         access = _lowered_access(request.headers.get("x-memoriter-access"), record.caller.access, tool)
+        event = gateway.hub.last_id(record.agent)  # before the work, so that nothing after it is missed
         work = gateway.perform(record, tool, arguments, session, access)
         outcome, result = await (_while_connected(request, work) if tool.read_only else work)
         status = STATUS.get(outcome, 500)
         if status == 200:
-            return json_response(result)
+            return json_response(result, headers={"x-memoriter-event": event})
         message = result.get("error") or f"{tool.name} failed."
         return json_response(
             error_body(result.get("code") or outcome, message, result.get("details")), status

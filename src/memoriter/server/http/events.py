@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse, SendTimeoutError
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, QueryParams
 
 from memoriter import logs
 from memoriter.async_memory import in_thread
@@ -85,6 +85,11 @@ class EventHistory:
         self._events.append(event)
         return event
 
+    @property
+    def last_id(self) -> str:
+        """Return the id of the newest event. Before the first one, it is an id that `since` knows."""
+        return f"{self._run}-{self._number}"
+
     def since(self, last_id: str) -> tuple[list[ServerEvent], bool]:
         """Return the events after the event with this id, and whether none of them is missing."""
         run, _, number = last_id.partition("-")
@@ -148,6 +153,11 @@ class Hub:
                 if listener.agent == agent:
                     listener.offer(event)
 
+    def last_id(self, agent: str) -> str:
+        """Return the id of an agent's newest event."""
+        with self._lock:
+            return self._histories[agent].last_id
+
     def join(
         self, agent: str, last_id: str = "", caller_id: str = ""
     ) -> tuple[Listener, list[ServerEvent], bool]:
@@ -193,7 +203,9 @@ class EventStream:
         record: RequestRecord = scope["state"]["record"]
         assert record.agent is not None
         assert record.caller is not None
-        last_id = Headers(scope=scope).get("last-event-id", "")
+        # A browser cannot send headers with its first connection, and repeats its first address when it reconnects.
+        named = QueryParams(scope.get("query_string", b"")).get("after", "")
+        last_id = Headers(scope=scope).get("last-event-id", named)
         listener, missed, complete = self._hub.join(record.agent, last_id, record.caller.id)
         self._wake(record.agent)
         response = EventSourceResponse(

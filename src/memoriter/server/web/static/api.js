@@ -6,6 +6,7 @@ import { remember, remembered } from "./prefs.js";
 const DEFAULT_AGENT = "main"; // the default name in the settings
 
 let agentName = remembered("agent") ?? DEFAULT_AGENT;
+let event = null; // the newest event before the first answer of this agent
 
 export class Failed extends Error {
   constructor(status, body) {
@@ -20,8 +21,14 @@ export function agent() {
   return agentName;
 }
 
+/** The id of the event after which the page may have missed some. */
+export function firstEvent() {
+  return event ?? "";
+}
+
 export function chooseAgent(name) {
   agentName = name;
+  event = null;
   remember("agent", name);
 }
 
@@ -98,6 +105,7 @@ async function answered(request) {
   });
   if (response.status === 401) document.dispatchEvent(new CustomEvent("memoriter:ended"));
   if (!response.ok || body.error) throw new Failed(response.status, body);
+  event ??= response.headers.get("x-memoriter-event");
   learn(body.codes);
   return body;
 }

@@ -1,6 +1,6 @@
 // The application: connects the frame, the current view, the keyboard and live events.
 
-import { agent, agents, ask, chooseAgent } from "./api.js";
+import { agent, agents, ask, chooseAgent, firstEvent } from "./api.js";
 import { follow, listen, unfollow } from "./events.js";
 import { frame } from "./frame.js";
 import { LANGUAGES, language, number, t, useLanguage } from "./i18n.js";
@@ -82,15 +82,15 @@ function speak(name) {
   count();
 }
 
-function switchAgent(name) {
+async function switchAgent(name) {
+  unfollow();
   chooseAgent(name);
   greeted = false;
   view?.close?.();
   view = null;
   if (here().id) go(shown);
-  open();
-  count();
-  follow(agent());
+  await open();
+  if (name === agent()) follow(name, firstEvent()); // the first event loads the counts
 }
 
 // Counts next to the names of views. They load after the first view is drawn, and again after changes.
@@ -111,8 +111,9 @@ const REFRESH_EVENTS = ["sync", "notes", "entries", "capture", "recall"];
 let greeted = false;
 
 function happened(events) {
-  if (events.has("hello") && greeted) for (const kind of REFRESH_EVENTS) events.set(kind, {}); // events may have been missed while the connection was lost
-  greeted ||= events.has("hello");
+  const hello = events.get("hello");
+  if (hello && (greeted || !hello.resumed)) for (const kind of REFRESH_EVENTS) events.set(kind, {}); // events may have been missed while the connection was lost
+  greeted ||= Boolean(hello);
   outer.progress(events);
   if (COUNT_EVENTS.some((kind) => events.has(kind)) || events.has("sync")) count();
   view?.refresh?.(events);
@@ -181,7 +182,7 @@ async function start() {
   if (over) return;
   known = await agents().catch(() => []);
   outer.agents(known);
-  follow(agent()); // the first event loads the counts
+  follow(agent(), firstEvent()); // the first event loads the counts
 }
 
 start();

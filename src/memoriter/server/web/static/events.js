@@ -22,22 +22,22 @@ export function isLive() {
   return live;
 }
 
-/** Follow the events of one agent instead of the one before. */
-export function follow(agent) {
+/** Follow the events of one agent instead of the one before, from the event with this id on. */
+export function follow(agent, after) {
   unfollow();
-  source = new EventSource(`/v1/events?agent=${encodeURIComponent(agent)}`);
+  source = new EventSource(`/v1/events?${new URLSearchParams({ agent, after })}`);
   source.addEventListener("open", () => alive(true));
-  source.addEventListener("error", () => lost(agent));
+  source.addEventListener("error", () => lost(agent, after));
   for (const kind of KINDS) source.addEventListener(kind, (event) => gather(kind, event.data));
 }
 
 // The browser restores a lost connection automatically. A refused one must be retried here.
-function lost(agent) {
+function lost(agent, after) {
   alive(false);
   if (source?.readyState !== EventSource.CLOSED) return;
   document.dispatchEvent(new CustomEvent("memoriter:refused"));
   clearTimeout(again);
-  again = setTimeout(() => follow(agent), AGAIN_MS);
+  again = setTimeout(() => follow(agent, after), AGAIN_MS);
 }
 
 export function unfollow() {
