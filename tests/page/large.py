@@ -6,6 +6,7 @@ import time
 from typing import Any, get_args
 
 from memoriter.records import EntryType
+from memoriter.server.http.responses import encode_json
 
 TYPES = get_args(EntryType)
 WORDS = (
@@ -36,8 +37,8 @@ def statements(count: int, start: int = 0) -> list[dict[str, Any]]:
     ]
 
 
-def map_of(count: int) -> dict[str, Any]:
-    """Return a map of many points, which the gateway would need minutes to embed."""
+def map_of(count: int) -> bytes:
+    """Return the body of a map of many points, which the gateway would need minutes to embed."""
     now = time.time()
     points = [
         {
@@ -52,11 +53,5 @@ def map_of(count: int) -> dict[str, Any]:
         }
         for number in range(count)
     ]
-    return {
-        "points": points,
-        "regions": [],
-        "total": count,
-        "method": "pca",
-        "generation": 1,
-        "degraded": None,
-    }
+    rest = {"regions": [], "total": count, "method": "pca", "generation": 1, "degraded": None}
+    return encode_json({"points": points, **rest})

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WEB = Path(memoriter.__file__).parent / "server/web"
 MAX_REQUESTS = 12
-MAX_BYTES = 120_000
+MAX_BYTES = 112_000
 
 
 def test_modules_become_one_script_in_the_order_of_their_imports() -> None:
@@ -30,12 +30,40 @@ def test_modules_become_one_script_in_the_order_of_their_imports() -> None:
         "b.js": "// The third.\n/** One\n *  class. */\nexport class three {}\n",
         "unused.js": "",
     }
-    assert join_scripts(files, "app.js") == (
-        "const m0 = (() => { // b.js\nclass three {}\nreturn { three };\n})();\n"
-        "const m1 = (() => { // views/a.js\nconst { three } = m0;\nconst two = three;\nfunction one() {}\n"
+    (script,) = join_scripts(files, "app.js").values()
+    assert script == (
+        "const m = [];\n"
+        "m[0] = (() => { // b.js\nclass three {}\nreturn { three };\n})();\n"
+        "m[1] = (() => { // views/a.js\nconst { three } = m[0];\nconst two = three;\nfunction one() {}\n"
         "return { two, one };\n})();\n"
-        "const m2 = (() => { // app.js\nconst { one: first,\n  two } = m1;\nfirst(two);\nreturn {  };\n})();\n"
+        "m[2] = (() => { // app.js\nconst { one: first,\ntwo } = m[1];\nfirst(two);\nreturn {  };\n})();\n"
     )
+
+
+def test_late_modules_are_scripts_of_their_own_that_use_the_modules_of_the_first() -> None:
+    files = {
+        "app.js": 'import { one } from "./a.js";\nif (one)\n  import("./late.js");\n',
+        "a.js": "export const one = 1;\n",
+        "late.js": 'import { one } from "./a.js";\nimport { two } from "./b.js";\nexport const three = one + two;\n',
+        "b.js": "export const two = 2;\n",
+    }
+    scripts = join_scripts(files, "app.js")
+    late, first = scripts
+    assert scripts == {
+        late: (
+            "export default (m) => {\n"
+            "m[2] = (() => { // b.js\nconst two = 2;\nreturn { two };\n})();\n"
+            "m[3] = (() => { // late.js\nconst { one } = m[0];\nconst { two } = m[2];\nconst three = one + two;\n"
+            "return { three };\n})();\n"
+            "return m[3];\n};\n"
+        ),
+        first: (
+            "const m = [];\n"
+            "m[0] = (() => { // a.js\nconst one = 1;\nreturn { one };\n})();\n"
+            "m[1] = (() => { // app.js\nconst { one } = m[0];\nif (one)\n"
+            f'import("/static/{late}").then((late) => late.default(m));\nreturn {{  }};\n}})();\n'
+        ),
+    }
 
 
 def test_modules_that_import_each_other_are_rejected() -> None:

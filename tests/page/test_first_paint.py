@@ -135,7 +135,7 @@ def test_a_long_table_loads_a_page_at_a_time(gateway: Served, visit: Visit) -> N
 def test_ten_thousand_points_are_drawn_and_zoomed_quickly(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     answer = map_of(10_000)
-    page.route("**/map.get", lambda route: route.fulfill(json=answer))
+    page.route("**/map.get", lambda route: route.fulfill(body=answer, content_type="application/json"))
     page.locator("nav [data-view=map]").click()
     expect(page.locator(".map-list .summary")).to_have_text("10,000 memories")
     expect(page.locator(".map-list .entry-line")).to_have_count(100)

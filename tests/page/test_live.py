@@ -64,7 +64,9 @@ def test_memories_and_recalls_of_other_clients_appear_in_the_lists(gateway: Serv
     )
 
 
-def test_a_change_between_the_first_list_and_the_live_connection_is_shown(gateway: Served, visit: Visit) -> None:
+def test_a_change_between_the_first_list_and_the_live_connection_is_shown(
+    gateway: Served, visit: Visit
+) -> None:
     page = visit(gateway, "#/health").page
     expect(page.locator(".pulse")).to_have_text("Live")
     held: list[Route] = []

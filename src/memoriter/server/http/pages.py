@@ -1,7 +1,7 @@
 """The files of the page, and the link that signs a browser in.
 
 A file is looked up in a listing of the folder, so the path of a request never reaches the disk. The index names one
-script and one style sheet with all modules (see `bundle`). Their names contain a digest, so browsers keep them.
+script and one style sheet with the modules (see `bundle`). Their names contain a digest, so browsers keep them.
 """
 
 from __future__ import annotations
@@ -91,13 +91,12 @@ class PageFiles:
             if name.endswith((".js", ".css", ".html"))
         }
         files = {name: _page_file(name, body, CHECKED) for name, body in bodies.items()}
-        script = bundle.join_scripts(texts, bundle.first_script(texts[INDEX])).encode()
-        style = bundle.join_styles(texts, texts[INDEX]).encode()
-        script_name = f"page-{_digest(script)}.js"
-        style_name = f"page-{_digest(style)}.css"
-        index = bundle.rewrite_index(texts[INDEX], script_name, style_name)
-        for name, body in ((script_name, script), (style_name, style)):
-            files[f"static/{name}"] = _page_file(name, body, IMMUTABLE)
+        scripts = bundle.join_scripts(texts, bundle.first_script(texts[INDEX]))
+        style = bundle.join_styles(texts, texts[INDEX])
+        style_name = bundle.file_name(style, "css")
+        index = bundle.rewrite_index(texts[INDEX], list(scripts)[-1], style_name)
+        for name, text in {**scripts, style_name: style}.items():
+            files[f"static/{name}"] = _page_file(name, text.encode(), IMMUTABLE)
         files[INDEX] = _page_file(INDEX, index.encode(), UNSTORED)
         return files
 

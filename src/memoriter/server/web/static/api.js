@@ -2,6 +2,7 @@
 
 import { learn } from "./i18n.js";
 import { remember, remembered } from "./prefs.js";
+import { pause } from "./steps.js";
 
 const DEFAULT_AGENT = "main"; // the default name in the settings
 
@@ -41,8 +42,9 @@ export async function agents() {
   return known;
 }
 
-/** Call an operation. Throws `Failed`, or an AbortError if the signal was aborted. */
-export async function ask(operation, args = {}, { signal } = {}) {
+/** Call an operation. Throws `Failed`, or an AbortError if the signal was aborted. `list` names the long list with which
+ *  the answer starts, which is then parsed in steps. */
+export async function ask(operation, args = {}, { signal, list } = {}) {
   const request = (name) =>
     fetch(`/v1/agents/${encodeURIComponent(name)}/${operation}`, {
       method: "POST",
@@ -53,22 +55,22 @@ export async function ask(operation, args = {}, { signal } = {}) {
     });
   const guess = agentName;
   try {
-    return await answered(request(guess));
+    return await answered(request(guess), list);
   } catch (error) {
     if (error.status !== 404) throw error;
     if (guess === agentName) await agents(); // perhaps the agent does not exist
     if (guess === agentName) throw error;
-    return answered(request(agentName));
+    return answered(request(agentName), list);
   }
 }
 
 /** Return a function that calls operations and aborts its earlier call. */
 export function newest() {
   let controller = null;
-  const call = (operation, args) => {
+  const call = (operation, args, options = {}) => {
     controller?.abort();
     controller = new AbortController();
-    return ask(operation, args, { signal: controller.signal });
+    return ask(operation, args, { ...options, signal: controller.signal });
   };
   call.stop = () => controller?.abort();
   return call;
@@ -91,7 +93,26 @@ export function isAborted(error) {
   return error?.name === "AbortError";
 }
 
-async function answered(request) {
+const STEP_CHARS = 1_000_000;
+
+/** Parse JSON whose first value is a list of flat objects, in steps that do not block the page. */
+async function parseInSteps(text, list) {
+  const start = `{"${list}":[`;
+  const pieces = [];
+  let at = text.startsWith(start) ? start.length : text.length;
+  for (let cut = 0; cut >= 0 && at + STEP_CHARS < text.length; ) {
+    cut = text.indexOf('},{"', at + STEP_CHARS); // never inside a string, where a quote would be escaped
+    if (cut < 0) break;
+    pieces.push(JSON.parse(`[${text.slice(at, cut)}}]`));
+    at = cut + 2;
+    await pause();
+  }
+  if (pieces.length === 0) return JSON.parse(text);
+  const rest = JSON.parse(start + text.slice(at));
+  return { ...rest, [list]: [...pieces, rest[list]].flat() };
+}
+
+async function answered(request, list) {
   let response;
   try {
     response = await request;
@@ -99,7 +120,8 @@ async function answered(request) {
     if (isAborted(error)) throw error;
     throw new Failed(0);
   }
-  const body = await response.json().catch((error) => {
+  const parsed = list ? response.text().then((text) => parseInSteps(text, list)) : response.json();
+  const body = await parsed.catch((error) => {
     if (isAborted(error)) throw error;
     return {};
   });

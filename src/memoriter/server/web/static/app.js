@@ -6,15 +6,13 @@ import { frame } from "./frame.js";
 import { LANGUAGES, language, number, t, useLanguage } from "./i18n.js";
 import { help, useKeys } from "./keys.js";
 import { countDrafts } from "./drafts.js";
-import { announce, ended, runOffer, sentence } from "./notices.js";
+import { announce, ended, failure, loading, runOffer, sentence } from "./notices.js";
 import { palette } from "./palette.js";
 import { fill } from "./dom.js";
 import { nextTheme, remember, remembered } from "./prefs.js";
 import { go, here, returnToPlace, stepped } from "./router.js";
 import { importFiles } from "./views/exchange.js";
 import { forgetBy } from "./views/forgetting.js";
-import { healthView } from "./views/health.js";
-import { mapView } from "./views/map.js";
 import { memoriesView } from "./views/memories.js";
 import { addMemory } from "./views/memory_actions.js";
 import { notesView } from "./views/notes.js";
@@ -27,8 +25,11 @@ const VIEWS = {
   memories: memoriesView,
   notes: notesView,
   recalls: recallsView,
-  map: mapView,
-  health: healthView,
+};
+// Views that are loaded when they are opened first.
+const LATE_VIEWS = {
+  map: async () => (await import("./views/map.js")).mapView,
+  health: async () => (await import("./views/health.js")).healthView,
 };
 
 const app = document.getElementById("app");
@@ -46,19 +47,35 @@ function build() {
   view = null;
 }
 
-function open() {
-  if (over) return Promise.resolve();
-  const route = here();
-  if (!view || shown !== route.view) {
+async function open() {
+  if (over) return null;
+  const { view: name } = here();
+  if (!view || shown !== name) {
     view?.close?.();
+    view = null;
     fill(outer.main);
-    shown = route.view;
-    view = VIEWS[shown](outer.main);
+    shown = name;
     outer.select(shown);
     title();
     scrollTo(0, 0);
+    if (!(await isLoaded(name)) || over || here().view !== name) return null;
+    view ??= VIEWS[name](outer.main);
   }
-  return view.show(route);
+  return view.show(here());
+}
+
+/** Load a view. Returns false, and shows an error, if that fails. */
+async function isLoaded(name) {
+  if (VIEWS[name]) return true;
+  const place = outer.main;
+  fill(place, loading());
+  try {
+    VIEWS[name] = await LATE_VIEWS[name]();
+    return true;
+  } catch {
+    if (here().view === name && place === outer.main) fill(place, failure(null, open));
+    return false;
+  }
 }
 
 // The title shows how many memories wait for approval.

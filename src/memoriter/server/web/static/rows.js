@@ -4,7 +4,8 @@
 import { el, measure } from "./dom.js";
 
 export const PAGE_SIZE = 100;
-const OVERSCAN = 12; // rows above and below the sight
+const OVERSCAN = 12; // rows drawn above and below the sight
+const MIN_OVERSCAN = 4; // with fewer than these, rows are drawn again
 const AHEAD = 60; // rows whose data is requested before they come into sight
 const MAX_KEPT = 2000; // rows in memory
 const PAUSE_MS = 60; // a reader who flies over the list requests only where they land
@@ -17,7 +18,9 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
   const above = space();
   const below = space();
   let items = new Map(); // index → item
-  let rows = new Map(); // id → { node, key }
+  let rows = new Map(); // id → { node, item, index }
+  let span = { from: 0, to: 0 }; // the rows that are drawn
+  let isStale = true; // the data has changed since
   let total = 0;
   let height = 0;
   let asked = null; // the range that is being requested
@@ -31,7 +34,14 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     const first = height ? Math.floor(top / height) : 0;
     const count = height ? Math.ceil(innerHeight / height) : 30;
     const clamp = (value) => Math.max(0, Math.min(total, value));
-    return { from: clamp(first - OVERSCAN), to: clamp(first + count + OVERSCAN), first: clamp(first) };
+    const around = (rows) => ({ from: clamp(first - rows), to: clamp(first + count + rows) });
+    return { ...around(OVERSCAN), least: around(MIN_OVERSCAN), first: clamp(first) };
+  }
+
+  // Most frames of a slow scroll find what they need in place.
+  function isDrawn() {
+    const { least } = range();
+    return !isStale && height > 0 && span.from <= least.from && least.to <= span.to;
   }
 
   function render() {
@@ -41,16 +51,17 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     let focused = null; // takes the place of what had the focus
     for (let index = from; index < to; index++) {
       const item = items.get(index);
-      const id = item ? item.id : `blank-${index}`;
-      const now = item ? key(item) : "";
+      const id = item ? item.id : `blank-${wanted.length}`; // by place: a reader who flies over the list sees the same ones
       const old = rows.get(id);
-      const node = old?.key === now ? old.node : item ? draw(item) : blank();
-      node.setAttribute("aria-rowindex", String(index + 2));
+      const node = old && isSame(old.item, item) ? old.node : item ? draw(item) : blank();
+      if (old?.index !== index || old.node !== node) node.setAttribute("aria-rowindex", String(index + 2));
       if (old && old.node !== node && old.node.contains(document.activeElement)) focused = sameIn(node, old.node);
-      kept.set(id, { node, key: now });
+      kept.set(id, { node, item, index });
       wanted.push(node);
     }
     rows = kept;
+    span = { from, to };
+    isStale = false;
     place([from > 0 && above, ...wanted, to < total && below].filter(Boolean));
     if (!height && wanted.length > 0 && items.size > 0) {
       height = wanted[0].getBoundingClientRect().height; // a list that is not visible has none
@@ -62,6 +73,8 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     drawn();
     return wantMore(from, to);
   }
+
+  const isSame = (old, item) => old === item || (old && item && key(old) === key(item));
 
   function place(wanted) {
     const present = new Set(wanted);
@@ -90,20 +103,21 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     const offset = start < from ? Math.max(0, start - PAGE_SIZE + AHEAD) : start;
     const mine = turn;
     asked = { from: offset, to: offset + PAGE_SIZE };
-    const span = asked;
+    const wanted = asked;
     try {
       const answer = await request({ offset });
-      if (mine !== turn || span !== asked) return;
+      if (mine !== turn || wanted !== asked) return;
       take(answer);
     } catch (error) {
       if (mine === turn) failed(error);
     } finally {
-      if (span === asked) asked = null;
+      if (wanted === asked) asked = null;
     }
     if (mine === turn) scrolled(); // draw the rows, and remember them
   }
 
   function take(answer) {
+    isStale = true;
     total = answer.total;
     answer.items.forEach((item, index) => items.set(answer.offset + index, item));
     if (items.size <= MAX_KEPT) return;
@@ -115,7 +129,7 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     if (!frame)
       frame = requestAnimationFrame(() => {
         frame = 0;
-        if (body.isConnected) render();
+        if (body.isConnected && !isDrawn()) render();
       });
   }
 

@@ -2,6 +2,9 @@
 
 const STEP_MS = 10; // work before the page gets a frame
 
+/** Let the page draw a frame and handle events. */
+export const pause = () => new Promise((done) => setTimeout(done));
+
 /** Append the nodes of an iterator. Returns false if `isCurrent` became false before the end. */
 export async function appendInSteps(parent, nodes, isCurrent = () => true) {
   let until = performance.now() + STEP_MS;
@@ -11,7 +14,7 @@ export async function appendInSteps(parent, nodes, isCurrent = () => true) {
     if (performance.now() < until) continue;
     parent.append(step);
     await new Promise(requestAnimationFrame);
-    await new Promise((done) => setTimeout(done)); // the frame is drawn
+    await pause(); // the frame is drawn
     if (!isCurrent()) return false;
     step = document.createDocumentFragment();
     until = performance.now() + STEP_MS;

@@ -9,13 +9,17 @@ const MARGIN = 24;
 const HIT_RADIUS_PX = 12; // pixels between the pointer and a point that it still hits
 const MAX_ZOOM = 60;
 const MIN_DRAG_PX = 4; // a press that moves fewer pixels is a click
+const DRAW_MS = 30; // work on points in one frame; the first drawing of many takes longer
+const BLOCK = 4096; // points between two looks at the clock
 
 export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLook }) {
   const above = layer.getContext("2d");
   let points = [];
-  let chosen = () => true;
+  let [xs, ys, sizes] = [[], [], []]; // of the points
+  let bright = new Uint8Array(); // 1 for a chosen point
+  let inkOf = new Uint8Array();
   let bounds = { left: 0, top: 0, width: 1, height: 1 };
-  let find = nearest([], bounds);
+  let find = nearest(xs, ys, bounds);
   let look = { scale: 1, x: 0, y: 0 }; // zoom and offset, in pixels
   let brushing = false;
   let drag = null;
@@ -23,8 +27,8 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
   let hovered = null;
   let frame = 0;
   let isStale = true; // the points have to be drawn again, not only the layer
+  let drawn = 0; // how many of them are: first those that are not chosen, then those that are
   let image = null;
-  let colourOf = null;
   let box = { width: 1, height: 1 };
   let unit = 1; // pixels per unit of the data
   const touches = new Map();
@@ -48,12 +52,15 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
     const [width, height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
     if (!image || canvas.width !== width || canvas.height !== height) {
       for (const one of [canvas, layer]) Object.assign(one, { width, height });
-      image = picture(canvas, ratio, getComputedStyle(canvas).backgroundColor);
-      colourOf = painter();
+      const colours = painter();
+      image = picture(canvas, ratio, getComputedStyle(canvas).backgroundColor, colours.inks);
+      inkOf = new Uint8Array(points.length);
+      for (let index = 0; index < points.length; index++) inkOf[index] = colours.inkOf(points[index]);
       isStale = true;
     }
-    if (isStale) drawPoints();
+    if (isStale) ((drawn = 0), image.clear(), onLook(toX, toY));
     isStale = false;
+    if (drawn < 2 * points.length) drawPoints();
     above.setTransform(ratio, 0, 0, ratio, 0, 0);
     above.clearRect(0, 0, box.width, box.height);
     if (hovered) ring(toX(hovered.x), toY(hovered.y));
@@ -64,15 +71,19 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
     // Smaller symbols when there are many.
     const crowd = points.length > 20_000 ? 0.45 : points.length > 3000 ? 0.72 : points.length > 400 ? 1 : 1.35;
     const zoomed = crowd * Math.min(1.8, Math.sqrt(look.scale));
-    image.clear();
-    for (const isBright of [false, true])
-      for (const point of points) {
-        if (chosen(point) !== isBright) continue;
-        const side = (5 + 1.6 * (point.importance ?? 3)) * zoomed;
-        image.put(point.type, colourOf(point), toX(point.x), toY(point.y), side, isBright ? 0.85 : 0.13);
+    const [scale, left, top] = [unit * look.scale, toX(0), toY(0)];
+    const until = performance.now() + DRAW_MS;
+    do {
+      const end = Math.min(2 * points.length, drawn + BLOCK);
+      for (; drawn < end; drawn++) {
+        const isBright = drawn >= points.length ? 1 : 0;
+        const index = isBright ? drawn - points.length : drawn;
+        if (bright[index] !== isBright) continue;
+        image.put(inkOf[index], left + xs[index] * scale, top + ys[index] * scale, sizes[index] * zoomed, isBright ? 0.85 : 0.13);
       }
+    } while (drawn < 2 * points.length && performance.now() < until);
     image.show();
-    onLook(toX, toY);
+    if (drawn < 2 * points.length) soonAbove();
   }
 
   function ring(x, y) {
@@ -111,7 +122,8 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
   // Touch scrolls the page until the map is zoomed or in selection mode. Then dragging moves the map.
   const held = () => canvas.classList.toggle("held", brushing || look.scale > 1.01);
 
-  const near = (x, y) => find(fromX(x), fromY(y), HIT_RADIUS_PX / (unit * look.scale), chosen);
+  const near = (x, y) =>
+    points[find(fromX(x), fromY(y), HIT_RADIUS_PX / (unit * look.scale), (index) => bright[index])] ?? null;
 
   const at = (event) => {
     const { left, top } = canvas.getBoundingClientRect();
@@ -196,13 +208,19 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
   return {
     show(found) {
       points = found;
-      bounds = spread(found);
-      find = nearest(found, bounds);
+      [xs, ys, sizes] = [0, 1, 2].map(() => new Float64Array(found.length));
+      found.forEach((point, index) => {
+        [xs[index], ys[index], sizes[index]] = [point.x, point.y, 5 + 1.6 * (point.importance ?? 3)];
+      });
+      bright = new Uint8Array(found.length).fill(1);
+      bounds = spread(xs, ys);
+      find = nearest(xs, ys, bounds);
       hovered = null;
       measure();
-      soon();
+      repaint();
     },
-    choose: (test) => ((chosen = test), soon()),
+    /** Dim the points whose flag is 0. */
+    choose: (flags) => ((bright = flags), soon()),
     repaint,
     brushes: (on) => ((brushing = on), held()),
     zoom,
@@ -217,15 +235,15 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
   };
 }
 
-function spread(points) {
+function spread(xs, ys) {
   let [left, right, top, bottom] = [Infinity, -Infinity, Infinity, -Infinity];
-  for (const { x, y } of points) {
-    left = Math.min(left, x);
-    right = Math.max(right, x);
-    top = Math.min(top, y);
-    bottom = Math.max(bottom, y);
+  for (let index = 0; index < xs.length; index++) {
+    left = Math.min(left, xs[index]);
+    right = Math.max(right, xs[index]);
+    top = Math.min(top, ys[index]);
+    bottom = Math.max(bottom, ys[index]);
   }
-  return points.length
+  return xs.length
     ? { left, top, width: right - left || 1, height: bottom - top || 1 }
     : { left: 0, top: 0, width: 1, height: 1 };
 }

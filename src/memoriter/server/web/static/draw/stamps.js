@@ -3,34 +3,25 @@
 
 import { shape } from "./types.js";
 
-/** A picture of the size of a canvas. `background` and the colours of symbols are CSS colours. */
-export function picture(canvas, ratio, background) {
+/** A picture of the size of a canvas. An ink is a type and a CSS colour; `background` is a CSS colour. */
+export function picture(canvas, ratio, background, inks) {
   const context = canvas.getContext("2d");
   const { width, height } = canvas;
   const image = context.createImageData(width, height);
   const pixels = image.data;
-  const stamps = new Map();
+  const stamps = inks.map(() => []); // by ink and size
   const blank = new Uint32Array(pixels.buffer);
   const [paper] = new Uint32Array(rgba(background).buffer);
 
-  function stamp(type, colour, side) {
-    let sizes = stamps.get(colour)?.get(type);
-    if (!sizes) {
-      if (!stamps.has(colour)) stamps.set(colour, new Map());
-      stamps.get(colour).set(type, (sizes = []));
-    }
-    return (sizes[side] ??= rasterise(type, colour, side));
-  }
-
   return {
     clear: () => blank.fill(paper),
-    /** Draw a symbol around a place, in CSS pixels. */
-    put(type, colour, x, y, size, alpha) {
+    /** Draw the symbol of an ink around a place, in CSS pixels. */
+    put(ink, x, y, size, alpha) {
       const side = Math.max(2, Math.round(size * ratio));
-      const source = stamp(type, colour, side);
       const left = Math.round(x * ratio - side / 2);
       const top = Math.round(y * ratio - side / 2);
       if (left < 0 || top < 0 || left + side > width || top + side > height) return;
+      const source = (stamps[ink][side] ??= rasterise(inks[ink].type, inks[ink].colour, side));
       for (let row = 0, from = 0; row < side; row++) {
         let to = ((top + row) * width + left) * 4;
         for (let column = 0; column < side; column++, from += 4, to += 4) {

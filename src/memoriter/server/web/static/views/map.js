@@ -10,6 +10,7 @@ import { step } from "../keys.js";
 import { failure, loading, nothing } from "../notices.js";
 import { TYPES, dateField, fromDateField } from "../parts.js";
 import { amend, here } from "../router.js";
+import { pause } from "../steps.js";
 import { COLOURINGS, painter, rampLegend } from "./map_colours.js";
 import { mapLegend, mapTip, mapTools, placeNames, pointLine } from "./map_parts.js";
 import { peekPanel } from "./peek.js";
@@ -136,7 +137,7 @@ export function mapView(main) {
     fill(problem);
     const slow = setTimeout(() => drawn || fill(summary, t("map.making")), SLOW_MS);
     try {
-      const answer = await getMap("map.get", { limit: MOST_POINTS });
+      const answer = await getMap("map.get", { limit: MOST_POINTS }, { list: "points" });
       drawn = true;
       stale ||= Boolean(answer.degraded) && answer.points.length > points.length; // each request computes more vectors
       points = answer.points.sort((a, b) => b.importance - a.importance || b.createdAt - a.createdAt);
@@ -152,7 +153,9 @@ export function mapView(main) {
         );
         return;
       }
+      await pause();
       drawing.show(points);
+      await pause();
       show();
     } catch (error) {
       if (isAborted(error)) return;
@@ -194,8 +197,11 @@ export function mapView(main) {
 
   function show() {
     if (!drawn) return;
-    drawing.choose(kept);
-    const found = points.filter(kept);
+    const flags = new Uint8Array(points.length);
+    const found = points.filter((point, index) => (flags[index] = kept(point) ? 1 : 0));
+    drawing.choose(flags);
+    drawTools();
+    refill(legend, colouring === "type" ? mapLegend(points, off, switchType) : rampLegend(points, colouring));
     const narrowed = box || range || off.size > 0;
     refill(
       summary,
@@ -225,8 +231,6 @@ export function mapView(main) {
           el("span", { class: "faint" }, ` ${number(rows)} / ${number(found.length)}`),
         ),
     );
-    drawTools();
-    refill(legend, colouring === "type" ? mapLegend(points, off, switchType) : rampLegend(points, colouring));
   }
 
   const drawTools = () => refill(tools, mapTools(mode, switchMode, drawing, colouring, switchColour));

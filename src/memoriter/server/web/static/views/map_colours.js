@@ -12,26 +12,38 @@ const DAY_S = 86_400;
 const STEPS = { age: [DAY_S, 7 * DAY_S, 30 * DAY_S, 180 * DAY_S], use: [0, 1, 5, 20] };
 const STEP_COUNT = 5;
 
-function stepOf(colouring, point) {
-  const value = colouring === "age" ? Date.now() / 1000 - point.createdAt : (point.accessCount ?? 0);
-  const found = STEPS[colouring].findIndex((end) => value <= end);
-  return found < 0 ? STEP_COUNT - 1 : found;
+/** Return a function from a point to its step. */
+function stepper(colouring) {
+  const now = Date.now() / 1000;
+  const ends = STEPS[colouring];
+  const value = colouring === "age" ? (point) => now - point.createdAt : (point) => point.accessCount ?? 0;
+  return (point) => {
+    const it = value(point);
+    let step = 0;
+    while (step < STEP_COUNT - 1 && it > ends[step]) step++;
+    return step;
+  };
 }
 
-/** Return a function from a point to its colour in the current theme, for one drawing. */
+/** The inks of the current theme, and `inkOf(point)`, the index of a point's ink. The symbol always shows the type. */
 export function painter(colouring) {
-  const isType = colouring === "type";
-  const keys = isType ? TYPES : Array.from({ length: STEP_COUNT }, (_, step) => step);
-  const colours = new Map(keys.map((key) => [key, themeColour(isType ? "data-type" : "data-step", key)]));
-  return isType
-    ? (point) => colours.get(point.type) ?? colours.get("other")
-    : (point) => colours.get(stepOf(colouring, point));
+  const types = new Map(TYPES.map((type, index) => [type, index]));
+  const typeOf = (point) => types.get(point.type) ?? TYPES.length - 1; // the last one is "other"
+  if (colouring === "type")
+    return { inks: TYPES.map((type) => ({ type, colour: themeColour("data-type", type) })), inkOf: typeOf };
+  const colours = Array.from({ length: STEP_COUNT }, (_, step) => themeColour("data-step", step));
+  const stepOf = stepper(colouring);
+  return {
+    inks: TYPES.flatMap((type) => colours.map((colour) => ({ type, colour }))),
+    inkOf: (point) => typeOf(point) * STEP_COUNT + stepOf(point),
+  };
 }
 
 /** The steps of a scale, each with its colour and the number of memories. */
 export function rampLegend(points, colouring) {
   const counts = new Array(STEP_COUNT).fill(0);
-  for (const point of points) counts[stepOf(colouring, point)]++;
+  const stepOf = stepper(colouring);
+  for (const point of points) counts[stepOf(point)]++;
   return el(
     "ul",
     { class: "ramp" },

@@ -43,7 +43,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
   function bar(...buttons) {
     return el(
       "div",
-      { class: "panel-bar" },
+      { class: buttons.length > 0 ? "panel-bar" : "panel-bar bare" },
       el(
         "button",
         { type: "button", class: "plain", "aria-label": t("do.close"), onclick: close },

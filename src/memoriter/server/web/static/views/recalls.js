@@ -177,7 +177,7 @@ export function recallsView(main) {
   const closing = () =>
     el(
       "div",
-      { class: "panel-bar" },
+      { class: "panel-bar bare" },
       el(
         "button",
         { type: "button", class: "plain", "aria-label": t("do.close"), onclick: close },
