@@ -115,9 +115,7 @@ class Events:
 
 
 @contextmanager
-def listening(
-    client: httpx.Client, agent: str = "main", after: str = "", **headers: str
-) -> Iterator[Events]:
+def listening(client: httpx.Client, agent: str = "main", after: str = "", **headers: str) -> Iterator[Events]:
     """Listen to the events of an agent."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     params = {"agent": agent, "after": after}
