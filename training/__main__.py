@@ -75,12 +75,12 @@ def step_rerank(args: argparse.Namespace, _: Config) -> None:
     rerank.run(args.work, out, configs, args.model, args.start, args.seconds)
 
 
-def step_tune(args: argparse.Namespace, _: Config) -> None:
-    """Fine-tune the reranker in --start with scenes: what answers a question, and what replaces an older line."""
-    from training import tune
+def step_replaces(args: argparse.Namespace, _: Config) -> None:
+    """Train the second answer of the reranker in --start with scenes: which newer line replaces an older one."""
+    from training import replaces
 
     configs = {name: CONFIGS[name] for name in args.config.split(",")}
-    tune.run(args.work, args.out or args.work / "tune", configs, args.model, args.start)
+    replaces.run(args.out or args.work / "replaces", configs, args.model, args.start)
 
 
 def step_export(args: argparse.Namespace, config: Config) -> None:
@@ -120,7 +120,7 @@ STEPS: dict[str, Callable[[argparse.Namespace, Config], None]] = {
     "prepare": step_prepare,
     "train": step_train,
     "rerank": step_rerank,
-    "tune": step_tune,
+    "replaces": step_replaces,
     "export": step_export,
     "evaluate": step_evaluate,
     "speed": step_speed,

@@ -154,29 +154,27 @@ class RerankConfig:
 
 
 @dataclass(frozen=True)
-class TuneConfig:
-    """Fine-tuning of the reranker with scenes."""
+class ReplacesConfig:
+    """The second answer of the reranker: whether a newer line replaces an older one."""
 
     seed: int = 13
-    steps: int = 2_000
+    layers: int = 1  # of its own, after the reranker's first ones
+    dropout: float = 0.1
+    steps: int = 1_500
     warmup: int = 100
-    learning_rate: float = 1e-4
+    learning_rate: float = 3e-4
     final_rate: float = 0.02
-    weight_decay: float = 0.01
+    weight_decay: float = 0.05
     clip: float = 1.0
-    ema: float = 0.998
+    ema: float = 0.995
     ways: int = 8  # of filling the placeholders
     held_out: int = 8  # one scene in this many is only measured
-    size: int = 12  # texts of a list
-    lists: int = 64  # lists of the training data per step, which keep their logits
-    questions: int = 64  # lists of scenes per step
-    answered: float = 0.75  # share of them with an answer, where the scene has one
-    pairs: int = 512  # older and newer lines per step
-    near: int = 24  # lines of other scenes to choose from
-    skip: int = 2  # nearest lines of other scenes that are not used, since they may be right
-    absolute: float = 0.04
-    ranking: float = 0.5
-    each: float = 0.5
+    lists: int = 192  # older lines per step
+    size: int = 10  # newer lines of each
+    answered: float = 0.7  # share of the lists in which one of them replaces the older line
+    near: int = 32  # lines of other scenes to choose from
+    skip: int = 1  # nearest lines of other scenes that are not used, since they may be right
+    ranking: float = 0.3
 
 
 @dataclass(frozen=True)
@@ -188,7 +186,7 @@ class Config:
     lists: ListConfig = field(default_factory=ListConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     rerank: RerankConfig = field(default_factory=RerankConfig)
-    tune: TuneConfig = field(default_factory=TuneConfig)
+    replaces: ReplacesConfig = field(default_factory=ReplacesConfig)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the configuration as plain values, for logs and the manifest."""
@@ -225,7 +223,7 @@ TOY = Config(
         parallel_lists=4,
         asks=4,
     ),
-    tune=TuneConfig(steps=4, warmup=2, ways=2, held_out=97, lists=2, questions=4, pairs=8, near=6),
+    replaces=ReplacesConfig(steps=4, warmup=2, ways=2, held_out=97, lists=2, near=10),
 )
 
 # Short runs that differ in one setting each. They were made before the final weights were chosen,
@@ -273,12 +271,14 @@ RERANK_ABLATIONS: dict[str, Config] = {
         "no-absolute": replace(_QUICK, absolute=0.0, asks_absolute=0.0),
     }.items()
 }
-# Fine-tuning that differs in one setting each.
-TUNE_ABLATIONS: dict[str, Config] = {
-    f"tune-{name}": replace(FINAL, tune=tune)
-    for name, tune in {
-        "replaces-only": TuneConfig(steps=800, ranking=0.0, each=0.0),
-        "fast": TuneConfig(steps=1_500, learning_rate=2e-4),
+# Runs of the second answer that differ in one setting each.
+REPLACES_ABLATIONS: dict[str, Config] = {
+    f"replaces-{name}": replace(FINAL, replaces=changed)
+    for name, changed in {
+        "two-layers": ReplacesConfig(layers=2),
+        "short": ReplacesConfig(steps=500),
+        "no-dropout": ReplacesConfig(dropout=0.0),
+        "no-ranking": ReplacesConfig(ranking=0.0),
     }.items()
 }
 CONFIGS: dict[str, Config] = {
@@ -286,5 +286,5 @@ CONFIGS: dict[str, Config] = {
     "toy": TOY,
     **ABLATIONS,
     **RERANK_ABLATIONS,
-    **TUNE_ABLATIONS,
+    **REPLACES_ABLATIONS,
 }

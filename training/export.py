@@ -20,8 +20,6 @@ from training import manifest
 from training.config import Config
 
 _MICROSOFT = "com.microsoft"
-#: The layers of the reranker's two heads, and the names of their logits.
-_HEADS = (("pool", "score", "logit"), ("compare", "replace", "replaces"))
 
 
 class Graph:
@@ -64,27 +62,30 @@ class Graph:
 def build(weights: dict[str, np.ndarray], heads: int) -> object:
     """Build the embedder as a float model: ids and mask in, unit vectors out."""
     graph = Graph()
-    x = _encode(graph, weights, heads, reranker=False)
-    _pool(graph, x, weights)
+    _pool(graph, _encode(graph, weights, heads, reranker=False)[-1], weights)
     width = weights["project.weight"].shape[0]
     outputs = (("sentence_embedding", ["batch", width]),)
     return _model(graph, manifest.NAME, ("input_ids", "attention_mask"), outputs)
 
 
 def build_reranker(weights: dict[str, np.ndarray], heads: int) -> object:
-    """Build the reranker as a float model: ids, mask and token types of pairs in, two logits per pair out."""
+    """Build the reranker as a float model: ids, mask and token types of pairs in, one or two logits per pair out."""
     graph = Graph()
-    x = _encode(graph, weights, heads, reranker=True)
+    outputs = _encode(graph, weights, heads, reranker=True)
+    heads_of = [("", "logit", outputs[-1])]
+    if "comparer.score.weight" in weights:
+        own = _count(weights, "comparer.layers.")
+        last = _stack(graph, outputs[-1 - own], weights, "comparer.layers.", heads, first_only=True)[-1]
+        heads_of.append(("comparer.", "replaces", last))
     along = graph.constant("axis1", np.array([1], np.int64))
-    graph.node("Squeeze", [x, along], "first")
-    for hidden, last, output in _HEADS:
-        inputs = ["first"]
-        for part in (hidden, last):
-            made = graph.node("Gemm", [inputs[0], *_parameters(graph, part, weights)], f"{part}.sum")
-            inputs = [graph.node("Tanh", [made], f"{part}.tanh")] if part == hidden else [made]
-        graph.node("Squeeze", [inputs[0], along], output)
-    outputs = tuple((output, ["batch"]) for _, _, output in _HEADS)
-    return _model(graph, manifest.RERANKER, ("input_ids", "attention_mask", "token_type_ids"), outputs)
+    for prefix, name, x in heads_of:
+        first = graph.node("Squeeze", [x, along], f"{name}.first")
+        pooled = graph.node("Gemm", [first, *_parameters(graph, f"{prefix}pool", weights)], f"{name}.pooled")
+        pooled = graph.node("Tanh", [pooled], f"{name}.tanh")
+        score = graph.node("Gemm", [pooled, *_parameters(graph, f"{prefix}score", weights)], f"{name}.score")
+        graph.node("Squeeze", [score, along], name)
+    inputs = ("input_ids", "attention_mask", "token_type_ids")
+    return _model(graph, manifest.RERANKER, inputs, tuple((name, ["batch"]) for _, name, _ in heads_of))
 
 
 def _parameters(graph: Graph, name: str, weights: dict[str, np.ndarray]) -> list[str]:
@@ -94,19 +95,33 @@ def _parameters(graph: Graph, name: str, weights: dict[str, np.ndarray]) -> list
     ]
 
 
-def _encode(graph: Graph, weights: dict[str, np.ndarray], heads: int, *, reranker: bool) -> str:
-    """Add the embeddings and the layers. A reranker needs only the first token of the last layer."""
+def _encode(graph: Graph, weights: dict[str, np.ndarray], heads: int, *, reranker: bool) -> list[str]:
+    """Add the embeddings and the layers. Return their outputs. A reranker needs only the last one's first token."""
     from onnx import TensorProto
 
     x = _embed(graph, weights, kinds=reranker)
     graph.node("Cast", ["attention_mask"], "mask32", to=TensorProto.INT32)
-    count = 1 + max(int(k.split(".")[2]) for k in weights if k.startswith("encoder.layers."))
+    return [x, *_stack(graph, x, weights, "encoder.layers.", heads, first_only=reranker)]
+
+
+def _stack(
+    graph: Graph, x: str, weights: dict[str, np.ndarray], prefix: str, heads: int, *, first_only: bool
+) -> list[str]:
+    """Add the layers whose weights have this prefix. Return the output of each."""
+    outputs, count = [], _count(weights, prefix)
     for number in range(count):
-        prefix = f"encoder.layers.{number}."
-        own = {k.removeprefix(prefix): v for k, v in weights.items() if k.startswith(prefix)}
-        is_last = number == count - 1
-        x = _layer(graph, x, f"layer{number}", own, heads, first_only=reranker and is_last)
-    return x
+        start = f"{prefix}{number}."
+        own = {k.removeprefix(start): v for k, v in weights.items() if k.startswith(start)}
+        name = f"{'' if prefix.startswith('encoder') else 'own.'}layer{number}"
+        x = _layer(graph, x, name, own, heads, first_only=first_only and number == count - 1)
+        outputs.append(x)
+    return outputs
+
+
+def _count(weights: dict[str, np.ndarray], prefix: str) -> int:
+    return 1 + max(
+        int(name.removeprefix(prefix).split(".")[0]) for name in weights if name.startswith(prefix)
+    )
 
 
 def _model(
@@ -209,7 +224,7 @@ def _pool(graph: Graph, x: str, weights: dict[str, np.ndarray]) -> None:
 
 
 def read(folder: Path) -> dict[str, np.ndarray]:
-    """Return the weights of a written model as float32, with the names that `build` expects."""
+    """Return the weights of a written model as float32, without the reranker's second answer."""
     import onnx
     from onnx import numpy_helper
 
@@ -235,10 +250,10 @@ def read(folder: Path) -> dict[str, np.ndarray]:
     }
     if "widen.w" in stored or "widen.w_quantized" in stored:
         found["encoder.widen.weight"] = matrix("widen.w")
-    for name in ("project", *(name for head in _HEADS for name in head[:2])):
+    for name in ("project", "pool", "score"):
         if f"{name}.b" in stored:
             found |= {f"{name}.weight": matrix(f"{name}.w"), f"{name}.bias": stored[f"{name}.b"]}
-    for number in range(sum(name.endswith(".n1.w") for name in stored)):
+    for number in range(sum(name.startswith("layer") and name.endswith(".n1.w") for name in stored)):
         layer, prefix = f"layer{number}", f"encoder.layers.{number}"
         found[f"{prefix}.qkv.weight"] = np.concatenate([matrix(f"{layer}.{part}.w") for part in "qkv"])
         found[f"{prefix}.qkv.bias"] = np.concatenate([stored[f"{layer}.{part}.b"] for part in "qkv"])

@@ -90,8 +90,8 @@ class Encoder(nn.Module):
         self.norm = nn.LayerNorm(hidden, eps=_EPSILON)
         self.layers = nn.ModuleList(Layer(hidden, heads) for _ in range(layers))
 
-    def forward(self, texts: Packed) -> Tensor:
-        """Return [tokens, hidden]."""
+    def forward(self, texts: Packed, count: int | None = None) -> Tensor:
+        """Return [tokens, hidden] after the first `count` layers, or after all."""
         kind = self.kind.weight[0] if texts.kinds is None else self.kind(texts.kinds)
         words = self.word(texts.ids)
         words = words if self.widen is None else self.widen(words)
@@ -99,7 +99,7 @@ class Encoder(nn.Module):
         device = x.device.type
         if torch.is_autocast_enabled(device):
             x = x.to(torch.get_autocast_dtype(device))
-        for layer in self.layers:
+        for layer in self.layers[:count]:
             x = layer(x, texts.bounds, texts.longest)
         return x
 
@@ -173,20 +173,31 @@ class Reranker(nn.Module):
         self.encoder = Encoder(vocabulary, hidden, layers, heads, rank)
         self.pool = nn.Linear(hidden, hidden)
         self.score = nn.Linear(hidden, 1)
-        #: The second answer: whether the second text replaces the first one.
-        self.compare = nn.Linear(hidden, hidden)
-        self.replace = nn.Linear(hidden, 1)
 
     def forward(self, pairs: Packed) -> Tensor:
         """Return one logit per pair: how well the text answers the query."""
         return self.score(torch.tanh(self.pool(self.encoder.first(pairs)))).squeeze(-1)
 
-    def both(self, pairs: Packed) -> tuple[Tensor, Tensor]:
-        """Return two logits per pair: whether the text answers, and whether it replaces the first text."""
-        first = self.encoder.first(pairs)
-        answers = self.score(torch.tanh(self.pool(first)))
-        replaces = self.replace(torch.tanh(self.compare(first)))
-        return answers.squeeze(-1), replaces.squeeze(-1)
+
+class Comparer(nn.Module):
+    """The second answer of the reranker: whether the second text of a pair replaces the first one.
+
+    It reads what the first layers of the reranker return, which stay as they are, with last layers of its own.
+    """
+
+    def __init__(self, hidden: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Layer(hidden, heads) for _ in range(layers))
+        self.pool = nn.Linear(hidden, hidden)
+        self.score = nn.Linear(hidden, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, pairs: Packed) -> Tensor:
+        """Return one logit per pair."""
+        for layer in self.layers:
+            x = layer(self.dropout(x), pairs.bounds, pairs.longest)
+        first = self.dropout(x[pairs.starts])
+        return self.score(self.dropout(torch.tanh(self.pool(first)))).squeeze(-1)
 
 
 class Student(nn.Module):

@@ -298,15 +298,12 @@ def begin(work: Path, embedder: Path, view: View, config: Config, start: Path | 
 
 
 def build(weights: dict[str, np.ndarray], config: Config) -> model.Reranker:
-    """Return a network with these weights. Without weights, the comparison of two lines starts like that of a query."""
+    """Return a network with these weights."""
     shape = config.rerank
     network = model.Reranker(
         len(weights["encoder.word.weight"]), shape.hidden, shape.layers, shape.heads, shape.rank
     )
-    own = {name: value.numpy() for name, value in network.state_dict().items()}
-    copied = {f"compare.{part}": weights[f"pool.{part}"] for part in ("weight", "bias")}
-    whole = {**own, **copied, **weights}
-    network.load_state_dict({k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in whole.items()})
+    network.load_state_dict({k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in weights.items()})
     return network
 
 

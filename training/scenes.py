@@ -1,8 +1,7 @@
-"""Scenes: what people note about one thing that changes, and what they ask about it.
+"""Scenes: what people note about one thing that changes.
 
-`scenes/*.jsonl` was written for this project, in both languages. A scene has questions, lines with the old value, lines
-with the new value, and lines that are near to both and are neither an answer nor a replacement. A prompt has lines that
-help with it, or none. Placeholders such as {person} are filled in several ways.
+`scenes/*.jsonl` was written for this project, in both languages. A scene has lines with the old value, lines with the
+new value, and lines that are near to both and replace nothing. Placeholders like {person} are filled in several ways.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ import numpy as np
 from training.dataset import LANGUAGES
 
 FOLDER = Path(__file__).parent / "scenes"
+#: Placeholders that say what a line is about. Others are often the value that changes.
+_SUBJECTS = ("{person}", "{project}")
 _PLACEHOLDER = re.compile(r"\{(\w+?)(2?)\}")
 
 #: English and Chinese names. A person with notes in both languages writes many names in the same way.
@@ -97,36 +98,42 @@ NAMES: dict[str, tuple[tuple[str, str], ...]] = {
 
 @dataclass(frozen=True)
 class Scene:
-    """The texts of a scene, by number. A prompt without an answer has only `questions` and `near`."""
+    """The lines of a scene, by number."""
 
-    questions: list[int]
     old: list[int]
     new: list[int]
-    #: Lines that help with a prompt.
-    helps: list[int]
+    #: Lines that neither replace an old one nor are replaced by a new one.
     near: list[int]
 
     @property
-    def answers(self) -> list[int]:
-        """Return the lines that answer the questions."""
-        return [*self.old, *self.new, *self.helps]
-
-    @property
     def lines(self) -> list[int]:
-        """Return everything but the questions."""
-        return [*self.answers, *self.near]
+        """Return all lines."""
+        return [*self.old, *self.new, *self.near]
 
 
 @dataclass(frozen=True)
 class Scenes:
-    """All scenes. Text `number + way * count` is text `number` with its placeholders filled in another way."""
+    """All scenes. The first `count` texts have their placeholders filled in one way, the next ones in another way."""
 
     texts: list[str]
-    count: int
+    templates: list[str]
     ways: int
     train: list[Scene]
     #: Scenes that are only measured.
     held_out: list[Scene]
+
+    @property
+    def count(self) -> int:
+        """Return how many lines there are."""
+        return len(self.templates)
+
+    def text(self, line: int, way: int) -> int:
+        """Return the number of a line that is filled in a way."""
+        return int(line) + way % self.ways * self.count
+
+    def is_about_same(self, line: int, other: int) -> bool:
+        """Return whether both lines name one person or project. Filled in two ways, they are about different ones."""
+        return any(name in self.templates[line] and name in self.templates[other] for name in _SUBJECTS)
 
     def digest(self) -> str:
         """Return a hash of the texts."""
@@ -139,32 +146,40 @@ def load(folder: Path, ways: int, share: int) -> Scenes:
         json.loads(line)
         for path in sorted(folder.glob("*.jsonl"))
         for line in path.read_text(encoding="utf-8").splitlines()
-        if line.strip()
     ]
-    parts: list[list[str]] = [[] for _ in range(ways)]
-    scenes = [_number(row, number, parts) for number, row in enumerate(rows)]
+    templates, owners = list[tuple[str, str]](), list[int]()
+    scenes = [_number(row, templates, owners) for row in rows]
+    names = [
+        [
+            {language: _names(random.Random(f"{number} {way}"), language) for language in LANGUAGES}
+            for way in range(ways)
+        ]
+        for number in range(len(rows))
+    ]
     held = [_is_held_out(row, share) for row in rows]
     return Scenes(
-        texts=[text for part in parts for text in part],
-        count=len(parts[0]),
+        texts=[
+            _fill(text, names[owner][way][language])
+            for way in range(ways)
+            for (text, language), owner in zip(templates, owners, strict=True)
+        ],
+        templates=[text for text, _ in templates],
         ways=ways,
         train=[scene for scene, is_held in zip(scenes, held, strict=True) if not is_held],
         held_out=[scene for scene, is_held in zip(scenes, held, strict=True) if is_held],
     )
 
 
-def _number(row: Mapping[str, Mapping[str, list[str]]], seed: int, parts: list[list[str]]) -> Scene:
-    """Append the texts of a row, filled in each way, and return their numbers."""
-    fields = {"questions": ("questions", "prompt", "prompts")}
-    numbers = {}
-    for field in ("questions", "old", "new", "helps", "near"):
-        given = next((row[name] for name in fields.get(field, (field,)) if name in row), {})
-        start = len(parts[0])
-        for way, part in enumerate(parts):
-            for language in LANGUAGES:
-                filled = _names(random.Random(f"{seed} {way}"), language)
-                part += [_fill(text, filled) for text in given.get(language, ())]
-        numbers[field] = list(range(start, len(parts[0])))
+def _number(
+    row: Mapping[str, Mapping[str, list[str]]], templates: list[tuple[str, str]], owners: list[int]
+) -> Scene:
+    """Append the lines of a row, and return their numbers."""
+    numbers, owner = dict[str, list[int]](), owners[-1] + 1 if owners else 0
+    for field in ("old", "new", "near"):
+        start = len(templates)
+        templates += [(text, language) for language in LANGUAGES for text in row[field][language]]
+        numbers[field] = list(range(start, len(templates)))
+    owners += [owner] * (len(templates) - len(owners))
     return Scene(**numbers)
 
 
@@ -185,13 +200,13 @@ def _is_held_out(row: object, share: int) -> bool:
 
 
 def rivals(scenes: Iterable[Scene], vectors: np.ndarray, size: int) -> dict[int, np.ndarray]:
-    """Return, for each question and answer, the nearest lines of other scenes."""
+    """Return, for each old and new line, the nearest lines of other scenes."""
     chosen = list(scenes)
     lines = np.array([line for scene in chosen for line in scene.lines])
     owner = np.array([number for number, scene in enumerate(chosen) for _ in scene.lines])
     found = {}
     for number, scene in enumerate(chosen):
-        asked = [*scene.questions, *scene.answers]
+        asked = [*scene.old, *scene.new]
         cosines = vectors[asked].astype(np.float32) @ vectors[lines].astype(np.float32).T
         cosines[:, owner == number] = -np.inf
         nearest = np.argsort(-cosines, axis=1)[:, :size]

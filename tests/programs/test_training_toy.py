@@ -7,6 +7,7 @@ import lzma
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -17,6 +18,12 @@ from training.__main__ import main
 
 torch = pytest.importorskip("torch", reason="training/requirements.txt is not installed")
 pytest.importorskip("onnx", reason="training/requirements.txt is not installed")
+
+from training import model  # noqa: E402
+from training.rerank import build  # noqa: E402
+
+if TYPE_CHECKING:
+    from training.model import Packed, Reranker
 
 pytestmark = [
     pytest.mark.integration,
@@ -113,7 +120,7 @@ def test_data_to_model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     small = replace(toy.rerank, hidden=HIDDEN, heads=1)
     data = replace(toy.data, max_lines=0, long_min=30, long_max=60)
     monkeypatch.setitem(configuration.CONFIGS, "toy", replace(toy, student=shape, data=data, rerank=small))
-    work, model = tmp_path / "work", tmp_path / "model"
+    work, folder = tmp_path / "work", tmp_path / "model"
     write_teachers(work / "teachers")
     write_sources(tmp_path, random.Random(5))
     common = ["--config", "toy", "--work", str(work)]
@@ -127,16 +134,16 @@ def test_data_to_model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     log = (work / "run" / "log.txt").read_text(encoding="utf-8")
     assert "resumed at step 1" in log
     assert '"seed"' in log
-    main(["export", *common, "--model", str(model)])
+    main(["export", *common, "--model", str(folder)])
 
-    manifest.check(model)
-    assert json.loads((model / "manifest.json").read_text(encoding="utf-8"))["dims"] == HIDDEN
+    manifest.check(folder)
+    assert json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["dims"] == HIDDEN
     texts = ["we find the old book in the garden.", "我在花园", "slow train?"]
-    found = evaluate.open_folder(model)(texts)
+    found = evaluate.open_folder(folder)(texts)
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-    assert np.abs((found * in_torch(work, model, texts)).sum(1) - 1).max() < 0.05
+    assert np.abs((found * in_torch(work, folder, texts)).sum(1) - 1).max() < 0.05
 
-    rerank(tmp_path, common, work, model)
+    rerank(tmp_path, common, work, folder)
 
 
 def rerank(tmp_path: Path, common: list[str], work: Path, embedder: Path) -> None:
@@ -166,20 +173,20 @@ def rerank(tmp_path: Path, common: list[str], work: Path, embedder: Path) -> Non
     expected = scored_in_torch(work / "rerank", embedder, pairs)
     assert np.allclose(in_onnx(folder, embedder, pairs), expected, atol=0.1)
 
-    tune(common, work, embedder, folder)
-    expected = scored_in_torch(work / "tune", embedder, pairs)
+    replaces(common, work, embedder, folder)
     assert np.allclose(in_onnx(folder, embedder, pairs), expected, atol=0.2)  # quantised twice
 
 
-def tune(common: list[str], work: Path, embedder: Path, folder: Path) -> None:
-    """Fine-tune the reranker in a folder with scenes, and write it again."""
-    main(["tune", *common, "--model", str(embedder), "--start", str(folder)])
-    figures = json.loads((work / "tune" / "figures.json").read_text(encoding="utf-8"))
-    assert sorted(figures) == ["first", "mrr", "right", "silence", "wrong"]
-    main(
-        ["export", *common, "--model", str(embedder), "--reranker", str(folder), "--out", str(work / "tune")]
-    )
+def replaces(common: list[str], work: Path, embedder: Path, folder: Path) -> None:
+    """Train the second answer of the reranker in a folder, and write it again with both."""
+    main(["replaces", *common, "--model", str(embedder), "--start", str(folder)])
+    figures = json.loads((work / "replaces" / "figures.json").read_text(encoding="utf-8"))
+    assert sorted(figures) == ["first", "right", "wrong"]
+    main(["export", *common, "--reranker", str(folder), "--out", str(work / "replaces")])
     manifest.check(folder)
+    pairs = [("old book", "new book"), ("花园", "我在花园")]
+    expected = compared_in_torch(work, embedder, pairs)
+    assert np.allclose(in_onnx(folder, embedder, pairs, "replaces"), expected, atol=0.2)
 
 
 def encoded(embedder: Path, pairs: list[tuple[str, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -196,29 +203,42 @@ def encoded(embedder: Path, pairs: list[tuple[str, str]]) -> tuple[np.ndarray, n
     return ids, mask, kinds
 
 
-def in_onnx(folder: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
+def in_onnx(folder: Path, embedder: Path, pairs: list[tuple[str, str]], output: str = "logit") -> np.ndarray:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
     feed = dict(zip(("input_ids", "attention_mask", "token_type_ids"), encoded(embedder, pairs), strict=True))
-    return np.stack(session.run(["logit", "replaces"], feed))
+    return np.asarray(session.run([output], feed)[0])
 
 
-def scored_in_torch(run: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
-    from training.model import Packed, Reranker
-
-    stored = np.load(run / "weights.npz")
-    shape = configuration.CONFIGS["toy"].rerank
-    network = Reranker(len(stored["encoder.word.weight"]), HIDDEN, shape.layers, 1, shape.rank).eval()
-    network.load_state_dict({k: torch.from_numpy(stored[k].astype(np.float32)) for k in stored.files})
+def packed_pairs(embedder: Path, pairs: list[tuple[str, str]]) -> Packed:
     ids, mask, kinds = map(torch.from_numpy, encoded(embedder, pairs))
     sizes = mask.sum(1)
     bounds = torch.nn.functional.pad(sizes.cumsum(0), (1, 0)).int()
     read = mask.bool()
     places = torch.arange(ids.shape[1]).expand_as(ids)[read]
+    return model.Packed(ids[read], places, bounds, int(sizes.max()), kinds[read])
+
+
+def stored_in(run: Path) -> tuple[Reranker, dict[str, torch.Tensor]]:
+    """Return the reranker that a run wrote, and the weights of its second answer."""
+    stored = {k: torch.from_numpy(v.astype(np.float32)) for k, v in np.load(run / "weights.npz").items()}
+    own = {k.removeprefix("comparer."): stored.pop(k) for k in [*stored] if k.startswith("comparer.")}
+    return build({k: v.numpy() for k, v in stored.items()}, configuration.CONFIGS["toy"]).eval(), own
+
+
+def scored_in_torch(run: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
     with torch.no_grad():
-        found = network.both(Packed(ids[read], places, bounds, int(sizes.max()), kinds[read]))
-    return torch.stack(found).numpy()
+        return np.asarray(stored_in(run)[0](packed_pairs(embedder, pairs)).numpy())
+
+
+def compared_in_torch(work: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
+    reranker, own = stored_in(work / "replaces")
+    comparer = model.Comparer(HIDDEN, 1, 1, 0.0).eval()
+    comparer.load_state_dict(own)
+    packed = packed_pairs(embedder, pairs)
+    with torch.no_grad():
+        return np.asarray(comparer(reranker.encoder(packed, 1), packed).numpy())
 
 
 def in_torch(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
