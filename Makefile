@@ -15,6 +15,8 @@ AXE    := .tools/axe/node_modules/axe-core/axe.min.js
 CLAUDE := .tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude
 
 export NO_MKDOCS_2_WARNING := 1
+# Tests start many processes. Without bytecode, each of them compiles the package again, which takes two seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fix browser integration openclaw screenshots page-figures bench evals soak docs release clean peers figures

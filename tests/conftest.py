@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import gc
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -14,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+import typer.testing
 from postgres_cluster import PostgresCluster, shared_cluster
 
 from memoriter import Memory
@@ -41,6 +45,25 @@ KEPT_VARIABLES = ("MEMORITER_SOAK", "MEMORITER_TEST_MODEL")
 # The duration of one example depends on the machine, so it is not checked.
 hypothesis.settings.register_profile("any machine", deadline=None)
 hypothesis.settings.load_profile("any machine")
+
+# Building the commands of the program takes longer than most of them.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+
+_ONLY_INTEGRATION = re.compile(r"^pytestmark = (?:\[[^\]]*?)?pytest\.mark\.integration", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip modules that have only integration tests in a run without them: some load torch or a browser driver."""
+    if "not integration" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    return True if _ONLY_INTEGRATION.search(collection_path.read_text("utf-8")) else None
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the loaded modules from garbage collection. A full collection takes a second otherwise."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

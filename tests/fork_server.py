@@ -5,6 +5,7 @@ A line holds the arguments, input, environment and folder. The answer holds the 
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -15,17 +16,22 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from memoriter.cli import main
+from memoriter.cli.app import program
 from memoriter.memory import Memory  # noqa: F401
 
 #: Modules that a hook loads on first use. They are loaded once here, before the forks.
 LAZY_MODULES = [
     *("agent.plugins", "embedding", "entries.collection", "entries.search", "llm.budget", "llm.chat"),
     *("notes.extractive", "notes.flush", "notes.writer", "recall.inject", "search.search"),
-    *("sessions.seen_turns", "store.ledger", "store.vectors.scan"),
+    *("entries.opening", "resident.calls", "sessions.seen_turns", "store.ledger", "store.vectors.scan"),
     *("cli.app", "cli.entry_tables", "cli.render", "integrations.exports", "tools.doctor", "tools.table"),
 ]
+importlib.import_module("typer._adapters")  # of typer, when it reads the first option
 for name in LAZY_MODULES:
     importlib.import_module(f"memoriter.{name}")
+program()
+gc.collect()
+gc.freeze()  # a collection in a fork would copy every page
 
 
 def _exit_after(call: Callable[[], None]) -> NoReturn:

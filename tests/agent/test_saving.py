@@ -108,11 +108,13 @@ def environment(workspace: Path, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def memoriter(environment: dict[str, str]) -> Callable[..., subprocess.CompletedProcess[str]]:
+def memoriter(
+    environment: dict[str, str], run_forked: Callable[..., subprocess.CompletedProcess[bytes]]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "memoriter", *arguments]
-        return subprocess.run(
-            command, capture_output=True, text=True, env=environment, input=stdin, check=False
+        done = run_forked(list(arguments), environment, stdin.encode())
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
         )
 
     return run

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -245,24 +244,19 @@ def test_a_missing_folder_is_reported(tmp_path: Path, open_memory: OpenMemory) -
         import_openclaw(open_memory(), tmp_path / "missing")
 
 
-def test_the_command_reports_what_it_imported(openclaw: Path, workspace: Path, tmp_path: Path) -> None:
+def test_the_command_reports_what_it_imported(
+    openclaw: Path,
+    workspace: Path,
+    tmp_path: Path,
+    run_forked: Callable[..., subprocess.CompletedProcess[bytes]],
+) -> None:
     places = ["--workspace", str(workspace), "--home", str(tmp_path / "state")]
     environment = {**os.environ, "MEMORITER_EMBEDDING__PROVIDER": "none"}
 
     def run(*arguments: str) -> str:
-        command = [
-            sys.executable,
-            "-m",
-            "memoriter",
-            *places,
-            "import",
-            "openclaw",
-            str(openclaw),
-            *arguments,
-        ]
-        result = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-        assert (result.returncode, result.stderr) == (0, "")
-        return result.stdout
+        result = run_forked([*places, "import", "openclaw", str(openclaw), *arguments], environment)
+        assert (result.returncode, result.stderr) == (0, b"")
+        return result.stdout.decode()
 
     preview = run("--dry-run").splitlines()
     assert preview[:4] == [

@@ -1,17 +1,19 @@
 """Every interface gives the same answers: Python, the command line, MCP, HTTP, and MCP over HTTP.
 
 Each interface runs as it does for users, in its own process where it has one, with its own copy of the same memory. The
-test makes the same calls in the same order.
+test makes the same calls in the same order. Commands run in forks of a loaded process, since there are many.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,7 @@ ASKED: tuple[tuple[str, dict[str, object]], ...] = (
 Answers = list[dict[str, Any]]
 #: Workspace and home.
 Place = tuple[Path, Path]
+RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
 
 #: Ids and times, which differ between interfaces.
 _CHANGING = {
@@ -73,13 +76,13 @@ def in_python(place: Place) -> Answers:
         return [Toolbox(memory).call(tool, arguments) for tool, arguments in ASKED]
 
 
-def at_the_command_line(place: Place) -> Answers:
+def at_the_command_line(place: Place, run_forked: RunForked) -> Answers:
     answers = []
     for tool, arguments in ASKED:
         command = command_line(place, "call", tool, json.dumps(arguments))
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+        done = run_forked(command[3:], os.environ)
         answers.append(json.loads(done.stdout))
-        assert (done.returncode, done.stderr) == (int("error" in answers[-1]), "")
+        assert (done.returncode, done.stderr) == (int("error" in answers[-1]), b"")
     return answers
 
 
@@ -118,14 +121,15 @@ def served(place: Place) -> Iterator[tuple[str, dict[str, str]]]:
     with process:
         assert process.stdout
         ready = json.loads(process.stdout.readline())
-        yield ready["address"], {"Authorization": f"Bearer {ready['token']}"}
-        process.terminate()
+        try:
+            yield ready["address"], {"Authorization": f"Bearer {ready['token']}"}
+        finally:
+            process.terminate()
     assert process.returncode == 0
 
 
-INTERFACES = {
+INTERFACES: Mapping[str, Callable[[Place], Answers]] = {
     "python": in_python,
-    "command line": at_the_command_line,
     "mcp": over_mcp,
     "http": over_http,
     "mcp over http": over_mcp_over_http,
@@ -146,10 +150,11 @@ def steady(value: Any) -> Any:
 
 
 @pytest.fixture
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+def answers(tmp_path_factory: pytest.TempPathFactory, run_forked: RunForked) -> dict[str, list[Any]]:
     """The answers of every interface to every call."""
     found = {}
-    for name, interface in INTERFACES.items():
+    command_line = partial(at_the_command_line, run_forked=run_forked)
+    for name, interface in {**INTERFACES, "command line": command_line}.items():
         root = tmp_path_factory.mktemp(name.replace(" ", "-"))
         place = (root / "workspace", root / "home")
         sample_workspace(place[0])
@@ -163,7 +168,7 @@ def test_every_interface_gives_the_same_answers(answers: dict[str, list[Any]]) -
     # One test: with one per call, each test process would start every interface.
     for number, (tool, _) in enumerate(ASKED):
         given = {name: found[number] for name, found in answers.items()}
-        assert given == dict.fromkeys(INTERFACES, given["python"]), f"{number}-{tool}"
+        assert given == dict.fromkeys([*INTERFACES, "command line"], given["python"]), f"{number}-{tool}"
     said = [json.dumps(answer, ensure_ascii=False) for answer in answers["python"]]
     assert all(
         word in answer
@@ -180,11 +185,11 @@ def test_every_tool_is_called() -> None:
     assert {tool for tool, _ in ASKED} == set(TOOLS)
 
 
-def test_the_search_command_finds_the_same_places(tmp_path: Path) -> None:
+def test_the_search_command_finds_the_same_places(tmp_path: Path, run_forked: RunForked) -> None:
     place = (tmp_path / "workspace", tmp_path / "home")
     sample_workspace(place[0])
     command = command_line(place, "search", "backups", "--max-results", "3", "--json")
-    printed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    printed = json.loads(run_forked(command[3:], os.environ).stdout)
     with Memory.open(place[0], home=place[1]) as memory:
         found = Toolbox(memory).call("memory_search", {"query": "backups", "maxResults": 3})
     assert [(hit["citation"], round(hit["score"], 6)) for hit in printed["results"]] == [

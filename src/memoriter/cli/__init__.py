@@ -62,11 +62,11 @@ def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> i
     """Run a command and return its exit status. The resident process adds ``options`` of its caller."""
     import typer
 
-    from memoriter.cli.app import app
+    from memoriter.cli.app import program
     from memoriter.errors import MemoriterError
 
     try:
-        status = app(args=list(arguments), prog_name="memoriter", standalone_mode=False, obj=options)
+        status = program()(args=list(arguments), prog_name="memoriter", standalone_mode=False, obj=options)
     except typer.TyperException as error:
         return _report_usage(error, arguments)
     except typer.Abort:

@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -29,6 +30,8 @@ from memoriter.cli.context import GlobalOptions, Json, Words, join_words
 from memoriter.cli.grouping import CommandGroup
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from memoriter.memory import Memory
     from memoriter.records import Progress
 
@@ -301,3 +304,9 @@ app.add_typer(resident.resident_app, name="resident")
 app.command(
     epilog='Examples: memoriter call memory_search \'{"query": "backups"}\' · memoriter call entries.list'
 )(call)
+
+
+@cache
+def program() -> Callable[..., object]:
+    """Return the program with all its commands. Building them takes longer than most of them, so it is done once."""
+    return typer.main.get_command(app)
