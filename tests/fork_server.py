@@ -62,6 +62,7 @@ def run(call: Mapping[str, Any]) -> dict[str, object]:
         if child == 0:
             for number, file in enumerate((data, output, error)):
                 os.dup2(file.fileno(), number)
+            sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - the other one has read calls
             os.chdir(call["cwd"])
             os.environ.clear()
             os.environ.update(call["environment"])

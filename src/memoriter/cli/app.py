@@ -309,4 +309,6 @@ app.command(
 @cache
 def program() -> Callable[..., object]:
     """Return the program with all its commands. Building them takes longer than most of them, so it is done once."""
-    return typer.main.get_command(app)
+    from typer.main import get_command
+
+    return get_command(app)
