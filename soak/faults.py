@@ -243,7 +243,11 @@ class PathCheck:
 
     def run(self, *, every: int = 1) -> Round:
         """Run the path once for each ``every``-th call and each fault."""
-        in_fork(prepare, self._base)
+        home = Home(self._folder / "home")
+        in_fork(
+            prepare, home
+        )  # where the copies will be, because an index belongs to the path of its workspace
+        shutil.copytree(home.root, self._base.root)
         before = in_fork(snapshot, self._copy())
         home = self._copy()
         counted = self._call(home, 0, "")
@@ -252,6 +256,7 @@ class PathCheck:
             return self.done
         after = in_fork(snapshot, home)
         self.done.count("paths")
+        self.done.notes = [f"path: {self._path}"]
         self.done.count("calls", len(counted["calls"]))
         for at, kind in list(enumerate(counted["calls"], 1))[::every]:
             for fault in FAULTS_OF[kind]:
@@ -285,7 +290,7 @@ class PathCheck:
         return result
 
     def _copy(self) -> Home:
-        """Return a copy of the base at a place that is always the same, because an index knows its workspace."""
+        """Return a copy of the base, always at the same place."""
         home = Home(self._folder / "home")
         shutil.rmtree(home.root, ignore_errors=True)
         shutil.copytree(self._base.root, home.root)
@@ -296,7 +301,7 @@ def main(library: str, folder: str, path: str, every: int) -> None:
     """Run in the process with the shim and print the round."""
     load_core()
     done = PathCheck(library, Path(folder), path).run(every=every)
-    sys.stdout.write(json.dumps([done.counts, done.failures]))
+    sys.stdout.write(json.dumps([done.counts, done.failures, done.notes]))
 
 
 def _with_shim(task: Task, path: str, every: int = 1) -> Round:
@@ -311,8 +316,7 @@ def _with_shim(task: Task, path: str, every: int = 1) -> Round:
     )
     if ended.returncode != 0:
         return Round({}, [ended.stderr[-3000:]])
-    counts, failures = json.loads(ended.stdout)
-    return Round(counts, failures)
+    return Round(*json.loads(ended.stdout))
 
 
 def run(task: Task) -> Round:
