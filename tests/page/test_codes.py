@@ -13,6 +13,8 @@ import pytest
 import memoriter
 from memoriter.errors import MemoriterError
 from memoriter.sentences import SENTENCES, codes, join, pack, sentence, unpack
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.toolbox import Toolbox
 
 WORDS_FILE = Path(memoriter.__file__).parent / "server/web/static/words.js"
 PACKAGE = Path(memoriter.__file__).parent
@@ -83,6 +85,64 @@ def test_every_code_on_the_page_exists() -> None:
     assert shown - known == set()
 
 
+#: Errors whose cause only another program or the system knows. The page shows its words as what they are.
+OUTSIDE_CAUSES = {
+    "failed",
+    "bad_setting",
+    "untrusted_setting",
+    "unreadable_file",
+    "embedding_failed",
+    "embedder_unavailable",
+    "backup_failed",
+    "not_written",
+    "model_failed",
+    "engine_failed",
+    "store_failed",
+    "store_damaged",
+    "io_error",
+}
+
+
+def test_a_chinese_error_quotes_english_only_where_the_cause_is_outside() -> None:
+    chinese = {key: texts[1] for key, texts in words().items() if "{message}" in texts[1]}
+    assert chinese.keys() == {f"code.{code}" for code in OUTSIDE_CAUSES}
+    assert [text for text in chinese.values() if not text.endswith("。原始信息：{message}")] == []
+
+
+#: What a reader of the page can do wrong, and the code of the error.
+MISTAKES: tuple[tuple[str, dict[str, object], str], ...] = (
+    ("notes.put", {"path": "../out.md", "text": "x"}, "path.relative"),
+    ("notes.put", {"path": "memory/.hidden.md", "text": "x"}, "path.outside"),
+    ("notes.put", {"path": "picture.png", "text": "x"}, "path.outside"),
+    ("notes.put", {"path": "MEMORY.md", "text": "x"}, "note.exists"),
+    ("notes.put", {"path": "MEMORY.md", "text": "x", "version": "0"}, "note.changed"),
+    ("notes.put", {"path": "memory/gone.md", "text": "x", "version": "0"}, "note.removed"),
+    ("notes.get", {"path": "memory/gone.md"}, "note.not_found"),
+    ("notes.approve", {"paths": ["MEMORY.md"]}, "note.not_pending"),
+    ("entries.add", {"text": "…"}, "entry.empty"),
+    ("entries.add", {"text": "a" * 5000}, "entry.too_long"),
+    ("entries.get", {"id": "gone"}, "entry.not_found"),
+    ("entries.edit", {"id": "gone", "text": "x"}, "entry.not_found"),
+    ("entries.merge", {"ids": ["gone", "lost"], "text": "x"}, "entry.not_found"),
+    ("entries.undo", {}, "entry.undo_nothing"),
+    ("entries.import", {"data": "{"}, "import.line"),
+    ("entries.import", {"data": '[{"text": "…"}]'}, "import.entry"),
+    ("entries.import", {"data": "[]"}, "import.nothing"),
+    ("entries.forget", {}, "forget.how"),
+    ("recalls.get", {"id": "gone"}, "recall.not_found"),
+)
+
+
+def test_every_mistake_on_the_page_has_a_text_of_its_own(note, open_memory) -> None:
+    note("MEMORY.md", "# Memory\n")
+    box = Toolbox(open_memory(embedding__provider="none"), tools=OPERATIONS)
+    results = [
+        (operation, box.call(operation, arguments).get("code")) for operation, arguments, _ in MISTAKES
+    ]
+    assert results == [(operation, code) for operation, _, code in MISTAKES]
+    assert {f"code.{code}" for _, _, code in MISTAKES} - words().keys() == set()
+
+
 @pytest.mark.parametrize("name", sorted(CHECKS))
 def test_every_check_has_an_english_and_a_chinese_name(name: str) -> None:
     english, chinese = words()[f"check.{name}"]
@@ -122,8 +182,8 @@ def test_every_text_is_written_in_both_languages() -> None:
 
 def test_both_texts_have_the_same_placeholders_and_chinese_punctuation() -> None:
     for key, (english, chinese) in words().items():
-        # A singular and a message may be written without the placeholder.
-        assert placeholders(english) ^ placeholders(chinese) <= {"n", "message"}, key
+        # A singular may be written without the placeholder, and the gateway's own sentence is English.
+        assert english == "{message}" or placeholders(english) ^ placeholders(chinese) <= {"n"}, key
         assert not re.search(r"[\u4e00-\u9fff][,;:!?](?:[\u4e00-\u9fff]|$)", chinese), key
 
 

@@ -149,7 +149,8 @@ def test_every_text_is_in_both_languages_with_the_same_placeholders(words: dict[
         for key, texts in words.items()
         if len(texts) != 2
         or not all(text.strip() for text in texts)
-        or (placeholders(texts[0]) != placeholders(texts[1]))
+        # The gateway's own sentence is English.
+        or (texts[0] != "{message}" and placeholders(texts[0]) != placeholders(texts[1]))
     ]
     # The singular has no placeholder where the text spells out the number.
     assert [key for key in wrong if not key.endswith(".one")] == []

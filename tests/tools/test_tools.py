@@ -189,7 +189,7 @@ def test_a_wrong_argument_is_an_error_with_a_sentence(toolbox: Toolbox, argument
             "note.other",
             {"path": "memory/lang.md", "name": "memory/long.md"},
         ),
-        ("memory_get", {"path": "../secret.md"}, "path_refused", {}),
+        ("memory_get", {"path": "../secret.md"}, "path.relative", {"path": "../secret.md"}),
         ("memory", {"action": "delete", "id": "none"}, "entry.not_found", {"id": "none"}),
         ("memory_serch", {}, "unknown_tool", {"name": "memory_serch"}),
     ],

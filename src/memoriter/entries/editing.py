@@ -159,7 +159,7 @@ class EntryEditor:
         for one in found.values():
             _in_force(one)
         if not 2 <= len(found) <= MAX_MERGED:
-            raise WriteError(f"name between 2 and {MAX_MERGED} entries to merge")
+            raise WriteError(sentence("entry.merge_count", limit=MAX_MERGED))
         return list(found.values())
 
     def _get_unchanged(self, entry_id: str, if_seq: int | None) -> Entry:

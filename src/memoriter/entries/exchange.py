@@ -27,6 +27,7 @@ from memoriter.records import (
     Imported,
     is_trusted_like,
 )
+from memoriter.sentences import Sentence, sentence
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import EntryStore
 from memoriter.text.redaction import redact
@@ -86,7 +87,7 @@ def parse_lines(lines: Iterable[str]) -> Iterator[EntryLine]:
                 continue
             yield _clean(_line(record))
         except (ValueError, KeyError, TypeError, RecursionError, WriteError) as error:
-            raise WriteError(_refusal(f"Line {number}", _message(error))) from error
+            raise WriteError(sentence("import.line", number=number, why=_reason(error))) from error
 
 
 def import_lines(
@@ -223,16 +224,16 @@ def _event(record: Mapping[str, Any]) -> EntryEvent:
     )
 
 
-def _refusal(place: str, reason: str) -> str:
-    return f"Nothing was imported. {place}: {reason.removesuffix('.')}."
-
-
-def _message(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """Return why a record cannot be imported, without a full stop."""
     if isinstance(error, json.JSONDecodeError):
-        return "not valid JSON"
+        return sentence("import.not_json")
     if isinstance(error, KeyError):
-        return f"{error.args[0]} is missing"
-    return str(error) or "cannot be read"
+        return sentence("import.missing", name=str(error.args[0]))
+    why = error.args[0] if error.args else ""
+    if isinstance(why, Sentence):
+        return Sentence(why.removesuffix("."), why.code, why.details)
+    return str(error).removesuffix(".") or sentence("import.unreadable")
 
 
 #: The namespace of ids that are derived from ids of other programs.
@@ -269,7 +270,7 @@ def _entries(whole: Any, at: float) -> Iterator[Entry]:
         try:
             yield _entry(record, at)
         except (ValueError, TypeError, WriteError) as error:
-            raise WriteError(_refusal(f"Entry {number}", str(error))) from error
+            raise WriteError(sentence("import.entry", number=number, why=_reason(error))) from error
 
 
 def _records(whole: Any) -> Iterable[Any]:

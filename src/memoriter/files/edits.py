@@ -27,6 +27,7 @@ from memoriter.errors import EditConflict, LockTimeout, WriteError
 from memoriter.files import shared
 from memoriter.files.durable import make_folder, sync_folder, write_beside
 from memoriter.files.locks import LOCK_WAIT_S, file_lock
+from memoriter.sentences import sentence
 
 __all__ = ["append", "digest", "move", "read", "remove", "sweep", "update", "write"]
 
@@ -97,11 +98,9 @@ def update(path: Path, change: EditText, *, wait_s: float = LOCK_WAIT_S) -> bool
             with file_lock(path.parent, wait_s):
                 return _update(path, change)
     except LockTimeout as error:
-        raise WriteError(f"{path} was not written. {error}") from error
+        raise WriteError(sentence("file.locked", path=str(path), why=error)) from error
     except OSError as error:
-        raise WriteError(
-            f"{path} could not be written ({error.strerror or error}). It is unchanged."
-        ) from error
+        raise WriteError(sentence("file.not_written", path=str(path), why=_reason(error))) from error
 
 
 def remove(path: Path, check: CheckText) -> str:
@@ -138,9 +137,21 @@ def _locked(path: Path, check: CheckText) -> Iterator[None]:
         with file_lock(path.parent, LOCK_WAIT_S):
             yield
     except LockTimeout as error:
-        raise WriteError(f"{path} was not changed. {error}") from error
+        raise WriteError(sentence("file.locked", path=str(path), why=error)) from error
     except OSError as error:
-        raise WriteError(f"{path} could not be changed ({error.strerror or error}).") from error
+        raise WriteError(sentence("file.not_changed", path=str(path), why=_reason(error))) from error
+
+
+_REASONS = {
+    errno.ENOSPC: "os.no_space",
+    errno.EACCES: "os.denied",
+    errno.EROFS: "os.read_only",
+}
+
+
+def _reason(error: OSError) -> str:
+    code = _REASONS.get(error.errno or 0)
+    return sentence(code) if code else error.strerror or str(error)
 
 
 def _update(path: Path, change: EditText) -> bool:
@@ -158,7 +169,7 @@ def _update(path: Path, change: EditText) -> bool:
         added += more
     if added:
         _append_in_place(path, added)
-    raise EditConflict(f"{path} is being changed by another program. Try again later.")
+    raise EditConflict(sentence("file.busy", path=str(path)))
 
 
 def _install(path: Path, old: bytes | None, new: bytes) -> tuple[bool, bytes]:

@@ -208,7 +208,7 @@ class Notes:
         """Approve a note of an agent: it loses its mark and may enter a prompt. Raises `NotFound`."""
         found = self._workspace.find(path)
         if found is None or not _is_pending(_head(found.absolute)):
-            raise NotFound(f"{path[:200]!r} is not a note that waits for approval.")
+            raise NotFound(sentence("note.not_pending", path=path[:200]))
         edits.update(found.absolute, lambda text: _PENDING_LINE.sub("", text or "", count=1))
 
     def mark_relayed(self, path: str) -> None:

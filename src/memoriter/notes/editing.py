@@ -59,7 +59,7 @@ class NoteEditor:
         """Replace the version of a note that was read, or create the note if ``version`` is None."""
         shown, file = self._writable(path)
         if len(text) > MAX_CHARS:
-            raise WriteError(f"A note has at most {MAX_CHARS:,} characters. It was not changed.")
+            raise WriteError(sentence("note.too_long", limit=MAX_CHARS))
 
         def change(old: str | None) -> str:
             self._check(shown, old, version)
@@ -90,7 +90,7 @@ class NoteEditor:
         check_mounted(self._workspace.root, self._was_there)
         shown, file = self._workspace.place(path)
         if any(part.startswith(".") for part in shown.split("/")):
-            raise PathRefused(f"{path[:200]!r} is refused. Names of notes do not start with a dot.")
+            raise PathRefused(sentence("note.hidden", path=path[:200]))
         return shown, file
 
     def _check(self, path: str, old: str | None, version: str | None) -> None:

@@ -226,9 +226,7 @@ class Workspace:
         """Return the tree and relative path of a path, without revealing which files exist."""
         written = path.removeprefix("./").replace(os.sep, "/")
         if not path or not is_citable(path) or ".." in written.split("/"):
-            raise PathRefused(
-                f"{path[:200]!r} is refused. Use a path relative to the workspace, without '..'."
-            )
+            raise PathRefused(sentence("path.relative", path=path[:200]))
         shared.refresh(self.root)
         self._trees = self._current_trees()
         for tree in self._trees:
@@ -236,9 +234,7 @@ class Workspace:
                 relative = written.removeprefix(prefix)
                 if written.startswith(prefix) and tree.matches(relative):
                     return tree, relative
-        raise PathRefused(
-            f"{path[:200]!r} is refused. Only notes of the workspace and of the configured folders can be read."
-        )
+        raise PathRefused(sentence("path.outside", path=path[:200]))
 
     def _resolve(self, tree: Tree, relative: str) -> str:
         """Resolve the links of a path. They must stay inside the tree."""
@@ -248,7 +244,7 @@ class Workspace:
         except OSError as error:
             raise PathRefused("The file was replaced while it was being read.") from error
         if real != plain and not tree.may_lead_to(real, relative):
-            raise PathRefused("The symbolic link leads out of the workspace or to another file type.")
+            raise PathRefused(sentence("path.link"))
         return tree.relative(real)
 
     def _not_found(self, path: str) -> NotFound:

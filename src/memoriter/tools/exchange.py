@@ -8,6 +8,7 @@ from itertools import islice
 from pydantic import Field
 
 from memoriter.errors import WriteError
+from memoriter.sentences import sentence
 from memoriter.tools.entries import FilterArguments, ListedState
 from memoriter.tools.entry_changes import owner_only
 from memoriter.tools.tool import Arguments, Call, Count, Shape
@@ -155,7 +156,7 @@ def _import(call: Call[ImportArguments]) -> ImportResult:
         ],
     )
     if not (imported.added or imported.already or imported.refused or report.steps):
-        raise WriteError("Nothing was imported: the data contains no memories and no conversations.")
+        raise WriteError(sentence("import.nothing"))
     return ImportResult(
         added=imported.added,
         already=imported.already,

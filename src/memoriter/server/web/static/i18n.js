@@ -67,7 +67,8 @@ export function coded(code, details, sentence) {
   for (const [name, value] of Object.entries(details ?? {})) values[name] = argument(value);
   if (values.kind) values.kind = t(`event.${values.kind}`);
   if (values.state) values.state = t(`state.${values.state}`);
-  return t(details?.n === 1 && `${key}.one` in WORDS ? `${key}.one` : key, values);
+  const text = t(details?.n === 1 && `${key}.one` in WORDS ? `${key}.one` : key, values);
+  return text.replaceAll("。。", "。"); // a reason may be a whole sentence
 }
 
 function argument(value) {
