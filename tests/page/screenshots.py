@@ -1,4 +1,4 @@
-"""Screenshots of every view of the page, light, dark and on a phone: `make screenshots` writes them into docs/images/.
+"""Screenshots of every view, in several forms: `make screenshots` writes them into docs/images/.
 
 A folder name as argument says where; `--only search-light` makes one of them.
 """
@@ -35,6 +35,8 @@ DAY_S = 86_400.0
 FORMS = {
     "light": {"viewport": {"width": 1200, "height": 740}, "color_scheme": "light"},
     "dark": {"viewport": {"width": 1200, "height": 740}, "color_scheme": "dark"},
+    "wide": {"viewport": {"width": 1720, "height": 900}, "color_scheme": "light"},
+    "chinese": {"viewport": {"width": 1200, "height": 740}, "color_scheme": "dark", "locale": "zh-CN"},
     "phone": {
         "viewport": {"width": 390, "height": 780},
         "device_scale_factor": 2,
@@ -102,8 +104,9 @@ def past(now: float) -> list[dict[str, Any]]:
 
 def pictures(running: Browser, gateway: Served, places: dict[str, str], folder: Path, only: str) -> None:
     """Take a screenshot of each view in each format."""
+    expect.set_options(timeout=120_000)
     for form, options in FORMS.items():
-        context = running.new_context(locale="en-GB", reduced_motion="reduce", **options)  # type: ignore[arg-type]
+        context = running.new_context(**{"locale": "en-GB", "reduced_motion": "reduce", **options})  # type: ignore[arg-type]
         page = context.new_page()
         come_in(page, gateway, "#/health")
         for view, place in VIEWS.items():
