@@ -5,6 +5,7 @@ This is the only module that knows both the settings and the parts; a part recei
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from contextlib import closing
 from datetime import date, datetime
@@ -90,12 +91,13 @@ def check_server(settings: Settings) -> list[tuple[str, Literal["ok", "note", "w
         return [(one.name, one.state, one.text, one.fix) for one in examine_server(rows.server)]
 
 
-def entries_exist(settings: Settings) -> bool:
-    """Return whether this agent may have entries. On a server, only the server knows."""
-    if settings.store.url is not None or settings.entries_database.exists():
-        return True
+def entries_check(settings: Settings) -> Callable[[], bool]:
+    """Return a function that says whether this agent may have entries. On a server, only the server knows."""
+    if settings.store.url is not None:
+        return lambda: True
     # A database that was lost is reported, as long as its index exists.
-    return (settings.entries_index / "index.db").exists()
+    files = [str(settings.entries_database), str(settings.entries_index / "index.db")]
+    return lambda: any(map(os.path.exists, files))
 
 
 def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine:

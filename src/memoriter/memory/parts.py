@@ -13,7 +13,7 @@ from memoriter.build import (
     build_extractor,
     build_notes,
     build_writer,
-    entries_exist,
+    entries_check,
     scope_of,
     share_files,
     shared_embedder,
@@ -65,6 +65,7 @@ class Parts:
         self._engine = engine
         self._release_files = release_files
         self._entries: Entries | None = None
+        self._may_have_entries = entries_check(settings)
         self._notes: Notes | None = None
         self._writer: NoteWriter | None = None
         self._extractor: Extractor | None = None
@@ -116,7 +117,7 @@ class Parts:
     @property
     def entries_exist(self) -> bool:
         """Whether anything was ever learned. Unlike `entries`, this creates no database."""
-        return self._entries is not None or entries_exist(self.settings)
+        return self._entries is not None or self._may_have_entries()
 
     @property
     def notes(self) -> Notes:

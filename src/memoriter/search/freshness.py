@@ -112,11 +112,15 @@ class _Sentence:
     """What a sentence says, whatever the query is."""
 
     text: str
-    words: frozenset[str]
     numbers: frozenset[str]
     #: The only date in it, or empty.
     day: str
     announces: bool
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Its words without dates. Only few sentences are compared by them, so they are split at first use."""
+        return _words(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +131,14 @@ class _Statement:
     said: _Sentence
     #: The whole line of the sentence.
     line: str
-    #: Words of the query that it contains.
-    asked: frozenset[str]
+    #: The words of the query.
+    terms: frozenset[str]
     day: str
+
+    @property
+    def asked(self) -> frozenset[str]:
+        """Words of the query that it contains."""
+        return self.terms & self.said.words
 
 
 def asks_about_the_past(query: str) -> bool:
@@ -271,7 +280,7 @@ def _statement(hit: Hit, terms: frozenset[str]) -> _Statement:
     found = _sentences(hit.snippet)
     text, line = max(found, key=lambda one: len(terms & token_set(one[0]))) if len(found) > 1 else found[0]
     said = _sentence(text)
-    return _Statement(hit, said, line, terms & said.words, said.day or hit.date or "")
+    return _Statement(hit, said, line, terms, said.day or hit.date or "")
 
 
 # Cached, since questions about one thing have the same hits.
@@ -288,10 +297,14 @@ def _sentences(snippet: str) -> tuple[tuple[str, str], ...]:
 
 @lru_cache(maxsize=1024)
 def _sentence(text: str) -> _Sentence:
-    words = frozenset(token for token in token_set(text) if token[0] != "@")
     dates = _DATE.findall(text)
     numbers = frozenset(_NUMBER.findall(text))
-    return _Sentence(text, words, numbers, dates[0] if len(dates) == 1 else "", _announces_change(text))
+    return _Sentence(text, numbers, dates[0] if len(dates) == 1 else "", _announces_change(text))
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(token for token in token_set(text) if token[0] != "@")
 
 
 def _announces_change(text: str) -> bool:

@@ -192,7 +192,7 @@ class Frequencies:
 
 def total(connection: apsw.Connection) -> int:
     """Return the number of chunks."""
-    return int(value(connection, "select count(*) from chunks"))
+    return row_set(connection).total
 
 
 def search(

@@ -22,6 +22,7 @@ from memoriter.store import cache, documents
 from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
 from memoriter.store.keywords import Filter
+from memoriter.store.rows import SnapshotValue
 from memoriter.store.vectors.nearest import allowed_rows, blocks
 from memoriter.store.vectors.sidefiles import (
     SideFiles,
@@ -293,11 +294,18 @@ class VectorScan:
         remove_others(self._folder, pointer)
 
 
-def _state_of(connection: apsw.Connection) -> tuple[str, str | None, int, int]:
-    """Return the id of the index, the pointer to its side files, its newest row and the number of rows."""
+def _read_state(connection: apsw.Connection) -> tuple[str, str | None, int, int]:
     rows: Any = connection.execute(_STATE).fetchall()
     store, pointer, newest, total = rows[0]
     return store or "", pointer, newest or 0, total
+
+
+_states = SnapshotValue(_read_state)
+
+
+def _state_of(connection: apsw.Connection) -> tuple[str, str | None, int, int]:
+    """Return the id of the index, the pointer to its side files, its newest row and the number of rows."""
+    return _states.of(connection)
 
 
 def _ordered(rows: Rows, scores: Vector) -> list[tuple[int, float]]:
