@@ -29,6 +29,8 @@ AGENTS = 8
 NOTES = 20
 PARAGRAPHS = 10
 WARM_UP = 3 * AGENTS
+#: Clients that search at the same time.
+CLIENTS = 8
 
 _ENVIRONMENT = {
     "MEMORITER_STORE__TENANT": TENANT,
@@ -163,10 +165,21 @@ def cost(
     return RequestCost(operation, gateway_p50, server_p50, p50, p95, wall_p50)
 
 
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Searches of many clients at once: answers per second, and the CPU milliseconds of each."""
+
+    per_s: float
+    gateway_ms: float
+    server_ms: float
+    #: The share of busy connections that waited for a lock of another one.
+    waiting: float
+
+
 def throughput(
-    gateways: Sequence[Gateway], caller: Caller, clients: int, seconds: float
-) -> tuple[float, float]:
-    """Let clients search, spread over the gateways. Return answers per second, and the CPU ms of a gateway for each."""
+    gateways: Sequence[Gateway], caller: Caller, url: str, server: Callable[[], float], seconds: float
+) -> Rate:
+    """Let clients search, spread over the gateways."""
     until = time.monotonic() + seconds
 
     def work(which: int) -> int:
@@ -178,14 +191,50 @@ def throughput(
             caller.search(client, number)
         return 0
 
-    before = sum(cpu_s(gateway.pid) for gateway in gateways)
-    with ThreadPoolExecutor(clients) as pool:
-        answers = sum(pool.map(work, range(clients)))
-    spent = sum(cpu_s(gateway.pid) for gateway in gateways) - before
-    return answers / seconds, 1000 * spent / max(1, answers)
+    def spent() -> tuple[float, float]:
+        return sum(cpu_s(gateway.pid) for gateway in gateways), server()
+
+    before = spent()
+    with ThreadPoolExecutor(CLIENTS + 1) as pool:
+        watching = pool.submit(_waiting_share, url, until)
+        answers = sum(pool.map(work, range(CLIENTS)))
+    own, of_server = (
+        1000 * (end - start) / max(1, answers) for end, start in zip(spent(), before, strict=True)
+    )
+    return Rate(answers / seconds, own, of_server, watching.result())
 
 
-def measure(url: str, folder: Path, *, count: int, clients: int, seconds: float) -> str:
+def _waiting_share(url: str, until: float) -> float:
+    """Look at the busy connections of the gateways ten times a second. Return the share that waits for a lock."""
+    busy = waiting = 0
+    with psycopg.connect(url, autocommit=True) as connection:
+        while time.monotonic() < until:
+            row = connection.execute(
+                "select count(*), count(*) filter (where wait_event_type in ('Lock', 'LWLock')) from pg_stat_activity"
+                " where application_name = 'memoriter' and state = 'active'"
+            ).fetchone()
+            assert row is not None
+            busy, waiting = busy + row[0], waiting + row[1]
+            time.sleep(0.1)
+    return waiting / max(1, busy)
+
+
+def project(one: Rate, two: Rate) -> str:
+    """Say what two gateways answer if each has a core of its own, and the server enough.
+
+    A gateway is one Python process, so its CPU time for a search limits it. What two share is the server.
+    """
+    ratio = 2 * one.gateway_ms / two.gateway_ms
+    cores = ratio * two.server_ms / one.gateway_ms
+    return (
+        f"With a core for each gateway, two answer {min(2.0, ratio):.2f} times as many searches as one, from the CPU "
+        f"time of a gateway for each ({one.gateway_ms:.1f} ms with one, {two.gateway_ms:.1f} ms with two). The server "
+        f"needs {two.server_ms:.1f} ms for each, so {cores:.1f} cores are enough for both. "
+        f"{100 * two.waiting:.1f} % of its busy connections waited for a lock."
+    )
+
+
+def measure(url: str, folder: Path, *, count: int, seconds: float) -> str:
     """Return the tables of one and of two gateways."""
     server = server_cpu_s(url)
     with ExitStack() as stack:
@@ -200,7 +249,7 @@ def measure(url: str, folder: Path, *, count: int, clients: int, seconds: float)
             cost("remember", first, caller.remember, server, count),
         ]
         _warm(second, caller)
-        rates = [throughput(some, caller, clients, seconds) for some in ([first], [first, second])]
+        rates = [throughput(some, caller, url, server, seconds) for some in ([first], [first, second])]
     lines = [
         "| request | p50 | p95 | of it gateway | of it server | a client waits |\n|---|--:|--:|--:|--:|--:|",
         *(
@@ -209,10 +258,11 @@ def measure(url: str, folder: Path, *, count: int, clients: int, seconds: float)
         ),
         "",
         *(
-            f"{count} gateway{'s' if count > 1 else ''}, {clients} clients: {rate:.1f} searches/s, {spent:.1f} ms of "
-            "CPU time of a gateway for each."
-            for count, (rate, spent) in enumerate(rates, start=1)
+            f"{count} gateway{'s' if count > 1 else ''}, {CLIENTS} clients: {rate.per_s:.1f} searches/s, "
+            f"{rate.gateway_ms:.1f} ms of CPU time of a gateway and {rate.server_ms:.1f} ms of the server for each."
+            for count, rate in enumerate(rates, start=1)
         ),
+        project(*rates),
     ]
     return "\n".join(lines)
 

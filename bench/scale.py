@@ -37,8 +37,6 @@ from memoriter.store.postgres.index import PostgresIndex
 TOP = 10
 #: Agents with few chunks that are measured.
 SMALL_AGENTS = 50
-#: Clients of the gateways.
-CLIENTS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +108,11 @@ class Measured:
         pairs = zip(self.questions, itertools.cycle(agents), strict=False)
         return [_nearest(self.index(agent), self.embedder.embed_query(text)) for text, agent in pairs]
 
+    def copy_vectors(self, agents: Sequence[Agent]) -> None:
+        """Copy the vectors into this process, as it does after some searches."""
+        for agent in agents:
+            self.index(agent).copy_vectors(IDENTITY)
+
     def recall(self, agents: Sequence[Agent]) -> float:
         """Return the share of the exact ten nearest that a search finds."""
         pairs = list(zip(self.questions, itertools.cycle(agents), strict=False))
@@ -163,9 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tables.append(_many_agents(options, folder))
         if options.url:
             seconds, count = options.seconds, options.questions
-            tables.append(
-                gateways.measure(options.url, folder, count=count, clients=CLIENTS, seconds=seconds)
-            )
+            tables.append(gateways.measure(options.url, folder, count=count, seconds=seconds))
         if options.sqlite:
             figures = [
                 one_agent.measure(_kept(options.folder or folder, size), size, options.questions)
@@ -225,6 +226,11 @@ def _postgres_costs(groups: Sequence[Sequence[Agent]], measured: Measured, loade
         yield cost(f"Postgres, search, {label}", measured.searches(group), measured.process)
         near = cost(f"Postgres, vector leg, {label}", measured.nearest(group), measured.process)
         yield replace(near, recall=measured.recall(group[:5]))
+        if group[0].in_graph:
+            measured.copy_vectors(group)
+            yield cost(f"Postgres, search, copied, {label}", measured.searches(group), measured.process)
+            near = cost(f"Postgres, vector leg, copied, {label}", measured.nearest(group), measured.process)
+            yield replace(near, recall=measured.recall(group[:5]))
         pairs = zip(measured.questions, itertools.cycle(group), strict=False)
         calls = [partial(plain, agent, measured.embedder.embed_query(text)) for text, agent in pairs]
         yield cost(f"plain pgvector, exact, {label}", calls, loader.server_process)

@@ -100,6 +100,31 @@ def test_every_table_of_agents_is_protected(postgres: PostgresCluster) -> None:
     assert unprotected == [("migrations",)]
 
 
+def test_the_schema_can_be_distributed_by_tenant(postgres: PostgresCluster) -> None:
+    """Citus distributes a table by a column of every primary key, unique index and foreign key, and of partitions."""
+    open_server(postgres.url)
+    with psycopg.connect(postgres.url) as connection:
+        unique = connection.execute(
+            """select i.indrelid::regclass::text, pg_get_indexdef(i.indexrelid, 1, true),
+            pg_get_indexdef(i.indexrelid, 2, true)
+            from pg_index i join pg_class t on t.oid = i.indrelid
+            where t.relnamespace = 'memoriter'::regnamespace and i.indisunique"""
+        ).fetchall()
+        tables = connection.execute(
+            "select oid::regclass::text from pg_class where relnamespace = 'memoriter'::regnamespace"
+            " and relkind in ('r', 'p')"
+        ).fetchall()
+        partitioned = connection.execute(
+            "select pg_get_partkeydef(partrelid) from pg_partitioned_table"
+        ).fetchall()
+        foreign = connection.execute("select conname from pg_constraint where contype = 'f'").fetchall()
+    shared = {"memoriter.migrations"}  # one small table for all tenants
+    assert {name for name, *first in unique if first != ["tenant", "agent"]} == shared
+    assert {name for (name,) in tables} == {name for name, *_ in unique}
+    assert {key for (key,) in partitioned} == {"HASH (tenant, agent)"}
+    assert foreign == []
+
+
 def test_an_error_rolls_back_the_whole_transaction(postgres_database: OpenDatabase) -> None:
     database = postgres_database()
 

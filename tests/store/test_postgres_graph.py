@@ -59,6 +59,57 @@ def test_a_large_index_is_searched_through_the_graph(
     assert paths(small, small.nearest(query, IDENTITY, limit=3)) == ["small.md"]
 
 
+def test_the_copy_of_a_process_finds_what_the_graph_finds_after_any_change(
+    postgres_database: OpenDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memoriter.store.postgres import vector_copy
+    from memoriter.store.postgres.index import PostgresIndex
+
+    monkeypatch.setattr("memoriter.store.postgres.vectors.GRAPH_ROWS", 50)
+    monkeypatch.setattr("memoriter.store.postgres.vector_copy.SEARCHES", 2)
+    copied, plain = (PostgresIndex(postgres_database(area="graph"), "notes", tmp_path) for _ in range(2))
+    matrix, queries = units(150, DIMS), units(4, DIMS, seed=1)
+    for number in range(100):
+        put_vector(plain, f"{number:03}.md", matrix[number], IDENTITY)
+    plain.refresh(IDENTITY)
+
+    def compare() -> None:
+        for query in queries:
+            near = copied.nearest(query, IDENTITY, limit=20)
+            with (
+                plain._database.read() as connection
+            ):  # exact: it has no copy, and the graph is for snapshots
+                rows = [row for row, _ in connection.execute("select rowid, path from index_chunks")]
+            with plain.snapshot():
+                exact = plain.cosines(rows, query, IDENTITY)
+            best = sorted(exact.items(), key=lambda pair: (-pair[1], pair[0]))
+            positive = [row for row, cosine in best if cosine > 0][:20]
+            assert [row for row, _ in near][: len(positive)] == positive
+            with copied.snapshot():
+                found = copied.cosines(rows, query, IDENTITY)
+            assert found.keys() == exact.keys()
+            assert np.allclose([found[row] for row in exact], list(exact.values()), atol=1e-5)
+
+    compare()
+    vector_copy._workers.submit(lambda: None).result(60)  # the copy is made before
+    with copied._database.snapshot() as connection:
+        assert copied._copy(connection, IDENTITY) is not None
+    compare()
+    for number in range(100, 130):  # new rows
+        put_vector(plain, f"{number:03}.md", matrix[number], IDENTITY)
+    compare()
+    plain.remove([f"{number:03}.md" for number in range(0, 130, 7)])
+    compare()
+    plain.replace(*document("new.md", "without a vector"))
+    put_vector(plain, "050.md", matrix[140], IDENTITY)  # replaces a row
+    compare()
+    with copied._database.snapshot() as connection:
+        assert copied._copy(connection, IDENTITY) is not None
+    copied.clear()
+    assert copied.nearest(queries[0], IDENTITY, limit=5) == []
+    copied.close()
+
+
 def test_a_role_that_may_not_build_the_graph_compares_every_vector_and_says_so(
     postgres: PostgresCluster,
     postgres_database: OpenDatabase,

@@ -24,6 +24,8 @@ from memoriter.store.postgres.locks import locks_of
 from memoriter.store.postgres.schema import INDEX_TABLES
 from memoriter.store.postgres.server import SCHEMA, lock_number
 from memoriter.store.postgres.vacuum import vacuum
+from memoriter.store.postgres.vector_copy import CopyView, VectorCopies
+from memoriter.store.vectors.nearest import unit
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Vector
@@ -47,6 +49,7 @@ class PostgresIndex:
         self._database = database
         self._folder = folder
         self._vector_problem: str | None = None
+        self._copies = VectorCopies(database, name)
 
     @property
     def place(self) -> str:
@@ -253,11 +256,36 @@ class PostgresIndex:
         """Return the chunks whose vectors of this identity are nearest, as (rowid, cosine), best first."""
         with self._database.snapshot() as connection:
             state = rows_of.state(connection, self.name)
+            query = unit(vector, identity.dimensions)
+            if where == NO_FILTER and query is not None and limit > 0:
+                if copy := self._copy(connection, identity):
+                    return copy.nearest(query, limit)
+                if state.in_graph:
+                    self._copies.count_search(state, identity)
             return vectors.nearest(connection, self.name, state, vector, identity, limit=limit, where=where)
+
+    def copy_vectors(self, identity: Identity) -> None:
+        """Copy the vectors into this process now. Searches of a large index do so in the background."""
+        self._copies.copy(identity, self.total())
+
+    def _copy(self, connection: PostgresConnection, identity: Identity) -> CopyView | None:
+        """Return the vectors as this process has copied them. A transaction that writes uses none."""
+        if connection.memo is None:
+            return None
+        key = ("copy", self.name, identity)
+        if key not in connection.memo:
+            state = rows_of.state(connection, self.name)
+            connection.memo[key] = self._copies.view(connection, state, identity) if state.in_graph else None
+        found: CopyView | None = connection.memo[key]
+        return found
 
     def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
         """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         with self._database.read() as connection:
+            query = unit(vector, identity.dimensions)
+            copy = self._copy(connection, identity) if query is not None else None
+            if copy is not None and query is not None:
+                return copy.cosines(query, list(rowids))
             return vectors.cosines(connection, self.name, vector, identity, rowids)
 
     def vectors_of(self, rowids: Iterable[int], identity: Identity) -> dict[int, Vector]:
@@ -355,6 +383,7 @@ class PostgresIndex:
 
         Return False if a transaction that began before may still read them.
         """
+        self._copies.drop()
         with self._database.write() as connection:
             vectors.drop(connection, self.name, hashes)
         return self.scrub()
@@ -386,6 +415,7 @@ class PostgresIndex:
 
     def close(self) -> None:
         """Close the database."""
+        self._copies.drop()
         self._database.close()
 
     def __enter__(self) -> PostgresIndex:

@@ -175,12 +175,11 @@ def search(
         return []
     first = plan.first_row(lambda: state.next_row - 1)
     rows, scores, contained = _score(_searched_lists(connection, index, plan, first), plan, state, first)
-    order = np.lexsort((rows, -scores))
+    is_filtered = where.source is not None or bool(where.path_prefix)
+    order = np.lexsort((rows, -scores))[: None if is_filtered else limit]
     ranked = (rows[order], scores[order], contained[order])
     matches = [KeywordMatch(*match) for match in zip(*(part.tolist() for part in ranked), strict=True)]
-    if where.source is None and not where.path_prefix:
-        return matches[:limit]
-    return _filtered(connection, index, matches, limit, where)
+    return _filtered(connection, index, matches, limit, where) if is_filtered else matches
 
 
 Scores = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]

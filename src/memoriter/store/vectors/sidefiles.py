@@ -175,6 +175,28 @@ def sign_bits(matrix: Vector, mean: Vector) -> npt.NDArray[np.uint64]:
     return padded.view(np.uint64)
 
 
+def quantised(ids: Rows, full: Vector) -> SideFiles:
+    """Return the same in memory, without files."""
+    mean, scale = _mean_and_scale(full)
+    bits = np.empty((-(-full.shape[1] // 64), len(full)), dtype=np.uint64)
+    codes = np.empty(full.shape, dtype=np.int8)
+    for start in range(0, len(full), BUILD_BLOCK):
+        block = full[start : start + BUILD_BLOCK]
+        codes[start : start + len(block)] = _codes(block, scale)
+        bits[:, start : start + len(block)] = sign_bits(block, mean).T
+    return SideFiles(len(ids), int(ids[-1]) if len(ids) else 0, mean, ids, full, codes, bits)
+
+
+def _mean_and_scale(full: Vector) -> tuple[Vector, np.float32]:
+    sample = np.asarray(full[:: max(1, len(full) // SAMPLE_ROWS)])
+    return sample.mean(axis=0, dtype=np.float32), np.float32(1.02) * np.abs(sample).max()
+
+
+def _codes(block: Vector, scale: np.float32) -> npt.NDArray[np.int8]:
+    codes: npt.NDArray[np.int8] = np.clip(np.rint(block * (127 / scale)), -127, 127).astype(np.int8)
+    return codes
+
+
 # ---- opening -------------------------------------------------------------------------------------------------
 
 
@@ -315,9 +337,7 @@ def _finish(generation_folder: Path, count: int, max_rowid: int, identity: Ident
     full = np.memmap(
         generation_folder / "full", dtype=np.float32, mode="r", shape=(count, identity.dimensions)
     )
-    sample = np.asarray(full[:: max(1, count // SAMPLE_ROWS)])
-    mean = sample.mean(axis=0, dtype=np.float32)
-    scale = np.float32(1.02) * np.abs(sample).max()
+    mean, scale = _mean_and_scale(full)
     _quantise(generation_folder, full, mean, scale)
     manifest = {
         "identity": identity_key(identity),
@@ -342,7 +362,7 @@ def _quantise(generation_folder: Path, full: Vector, mean: Vector, scale: np.flo
     with _private(generation_folder / "codes") as codes:
         for start in range(0, len(full), BUILD_BLOCK):
             block = np.asarray(full[start : start + BUILD_BLOCK])
-            codes.write(np.clip(np.rint(block * (127 / scale)), -127, 127).astype(np.int8).tobytes())
+            codes.write(_codes(block, scale).tobytes())
             bits[:, start : start + len(block)] = sign_bits(block, mean).T
     bits.flush()
 
