@@ -56,6 +56,16 @@ def texts(home: Path, workspace: Path | None = None) -> list[str]:
         return [entry.text for entry in memory.entries.list()]
 
 
+def test_the_settings_of_the_workspace_are_in_the_backup_and_not_counted_as_a_note(
+    filled: Memory, home: Path, tmp_path: Path
+) -> None:
+    (filled.settings.workspace / ".memoriter.yaml").write_text("search:\n  max_results: 4\n", "utf-8")
+    report = create(settings_of(filled, home), tmp_path / "memory.zip")
+    with zipfile.ZipFile(tmp_path / "memory.zip") as archive:
+        assert "notes/.memoriter.yaml" in archive.namelist()
+    assert report.notes == 2
+
+
 def test_a_restored_memory_has_the_same_notes_entries_sessions_and_settings(
     filled: Memory, home: Path, tmp_path: Path
 ) -> None:

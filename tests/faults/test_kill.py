@@ -64,6 +64,7 @@ def kill_after_lines(process: subprocess.Popen[str], lines: int, extra_s: float)
     process.communicate()
 
 
+@pytest.mark.integration
 @pytest.mark.timeout(1800)
 def test_a_killed_indexer_damages_nothing_and_the_next_sync_completes(tmp_path: Path) -> None:
     from memoriter import Memory

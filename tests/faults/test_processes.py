@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SEARCHER = """
 import json, sys
 from memoriter import Memory
@@ -50,6 +52,7 @@ def start(code: str, *arguments: Path) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.integration
 def test_an_indexer_and_several_searchers_work_at_the_same_time(tmp_path: Path) -> None:
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     (workspace / "memory").mkdir(parents=True)
@@ -66,6 +69,7 @@ def test_an_indexer_and_several_searchers_work_at_the_same_time(tmp_path: Path) 
         assert set(seen) <= {str(generation) for generation in range(9)}
 
 
+@pytest.mark.integration
 def test_four_processes_can_open_a_new_home_at_the_same_time(tmp_path: Path) -> None:
     workspace = tmp_path / "workspace"
     (workspace / "memory").mkdir(parents=True)

@@ -99,6 +99,7 @@ def test_a_gateway_that_acknowledges_before_it_writes_loses_captures(tmp_path: P
     assert acknowledged - stored != set()
 
 
+@pytest.mark.integration
 @pytest.mark.timeout(600)
 def test_two_gateways_the_command_line_and_a_watcher_share_a_home(tmp_path: Path) -> None:
     workspace, home = tmp_path / "workspace", tmp_path / "home"

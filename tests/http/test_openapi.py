@@ -32,6 +32,7 @@ def test_the_list_of_operations_contains_the_required_access(gateway: Running) -
     }
 
 
+@pytest.mark.integration
 @pytest.mark.timeout(3600)
 def test_generated_requests_never_cause_a_500(start: Start) -> None:
     """`python -m soak requests` sends more of them."""

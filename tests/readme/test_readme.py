@@ -1,7 +1,7 @@
 """The README works as written: every command runs in order, in a new home, and prints what the README promises.
 
-The fast test runs the commands of the checkout on a few weeks of notes. The integration test builds the wheel, installs
-it into a new environment and walks through a year of notes in two languages, where every question must find its line.
+One test runs the commands of the checkout on a few weeks of notes. Another one builds the wheel, installs it into a new
+environment and walks through a year of notes in two languages, where every question must find its line.
 """
 
 from __future__ import annotations
@@ -242,6 +242,7 @@ def write_program(path: Path, *words: object) -> None:
     path.chmod(0o755)
 
 
+@pytest.mark.integration
 @pytest.mark.timeout(400)
 def test_the_commands_of_the_readme_work_in_the_checkout(tmp_path: Path) -> None:
     installed = Installation(tmp_path / "bin", tmp_path / "home")

@@ -43,6 +43,7 @@ def test_a_fault_run_compares_notes_without_their_time(write: str, tmp_path: Pat
     assert snapshots[0] == snapshots[1]
 
 
+@pytest.mark.integration
 @pytest.mark.timeout(300)
 def test_killed_writers_of_the_python_api_lose_nothing(tmp_path: Path) -> None:
     """The part that needs no program and little time runs with every test run."""
