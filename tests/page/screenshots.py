@@ -107,6 +107,7 @@ def pictures(running: Browser, gateway: Served, places: dict[str, str], folder: 
     expect.set_options(timeout=120_000)
     for form, options in FORMS.items():
         context = running.new_context(**{"locale": "en-GB", "reduced_motion": "reduce", **options})  # type: ignore[arg-type]
+        context.set_default_timeout(120_000)
         page = context.new_page()
         come_in(page, gateway, "#/health")
         for view, place in VIEWS.items():
