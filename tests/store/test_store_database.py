@@ -305,6 +305,28 @@ def test_check_finds_a_damaged_full_text_index(tmp_path: Path) -> None:
         assert db.check() != []
 
 
+def test_a_log_that_others_read_is_not_emptied_and_others_write_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoriter.store.database.PURGE_S", 1.0, raising=False)
+    path = tmp_path / "a.db"
+    with database(path) as reader, database(path, timeout_s=60) as purger, database(path) as writer:
+        add(writer, "one")
+        emptied: list[bool] = []
+        with reader.snapshot() as connection:
+            connection.execute("select text from notes").fetchall()
+            add(writer, "two")
+            thread = threading.Thread(target=lambda: emptied.append(purger.purge()))
+            thread.start()
+            while not emptied:
+                with writer.write():
+                    pass
+            thread.join()
+        assert emptied == [False]
+        assert purger.purge()
+        assert texts(reader) == ["one", "two"]
+
+
 def test_a_text_with_a_lone_surrogate_is_rejected(tmp_path: Path) -> None:
     with database(tmp_path / "a.db") as db, pytest.raises(StoreError, match="lone surrogate"):
         add(db, "bad \udc80")

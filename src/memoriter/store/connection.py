@@ -179,7 +179,7 @@ class Opener:
             run(connection, "pragma journal_mode = wal")
 
     def _prepare(self, connection: apsw.Connection) -> None:
-        connection.set_busy_handler(_Patience(self.timeout_s))
+        connection.set_busy_handler(Patience(self.timeout_s))
         checksums.register(connection)
         if self.on_connect is not None:
             self.on_connect(connection)
@@ -237,7 +237,7 @@ class Opener:
             raise
 
 
-class _Patience:
+class Patience:
     """Waits for the lock of another process in short pauses that are equal for all.
 
     The handler of SQLite pauses longer and longer, up to 100 ms, so that of many writers some wait for seconds.

@@ -24,6 +24,7 @@ from memoriter.store.connection import (
     Migration,
     MovedError,
     Opener,
+    Patience,
     Reading,
     inode_of,
     is_foreign,
@@ -38,6 +39,9 @@ from memoriter.store.transactions import Traces, value
 __all__ = ["Database", "Migration"]
 
 flush = getattr(os, "fdatasync", os.fsync)
+
+#: How long `purge` tries to empty a log, and how long each attempt keeps other writers out while it waits for readers.
+PURGE_S, ATTEMPT_S = 5.0, 0.1
 
 _inherited: list[apsw.Connection] = []
 """Connections inherited by a fork. They are neither used nor closed: closing could delete the log of the parent."""
@@ -278,10 +282,20 @@ class Database:
             raise StoreError(f"The log of {self.path} cannot be emptied inside a transaction.")
         with self.write():
             pass  # opens the writer if needed
+        ends = time.monotonic() + min(PURGE_S, self._timeout_s)
+        while not (is_empty := self._empty_log()) and time.monotonic() < ends:
+            time.sleep(ATTEMPT_S)  # SQLite waits for readers with the lock of the writers
+        return is_empty
+
+    def _empty_log(self) -> bool:
         with self._write_lock, self._errors():
             assert self._writer is not None
-            busy = value(self._writer.connection, "pragma wal_checkpoint(truncate)")
-        return not busy
+            connection = self._writer.connection
+            connection.set_busy_handler(Patience(ATTEMPT_S))
+            try:
+                return not value(connection, "pragma wal_checkpoint(truncate)")
+            finally:
+                connection.set_busy_handler(Patience(self._timeout_s))
 
     def changes_of_others(self) -> int:
         """Return a number that changes when another object or process has changed the file.
