@@ -24,6 +24,11 @@ from soak.mutants import Mutant, mutants
 from soak.part import Part, Round, Task
 
 ROOT = Path(__file__).parents[1]
+ERASURE = (
+    "tests/entries/test_erase.py",
+    "tests/entries/test_erase_everywhere.py",
+    "tests/entries/test_lifecycle.py",
+)
 #: Modules, and the tests that protect them.
 MODULES = {
     "memoriter.files.paths": ("tests/files/test_paths.py",),
@@ -33,8 +38,8 @@ MODULES = {
     "memoriter.text.redaction": ("tests/text/test_redaction_kinds.py",),
     "memoriter.entries.merge": ("tests/entries/test_verdicts.py",),
     "memoriter.entries.relation": ("tests/entries/test_relations.py",),
-    "memoriter.entries.erase": ("tests/entries/test_erase.py", "tests/entries/test_lifecycle.py"),
-    "memoriter.store.erasure": ("tests/entries/test_erase.py", "tests/entries/test_lifecycle.py"),
+    "memoriter.entries.erase": ERASURE,
+    "memoriter.store.erasure": ERASURE,
 }
 #: Mutants that behave like the original, by module and change, with the reason.
 EQUIVALENT = ROOT / "soak/equivalent.json"
