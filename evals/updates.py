@@ -4,16 +4,17 @@
 as "now", 20 facts that stayed as they were beside newer statements about something similar, and other notes with
 changes of no consequence. The first home is for development. Tune nothing on the second.
 
-`--fit` prints the coefficients of `memoriter.search.freshness`. It asks the questions of the first homes of
-`sets/updates` and `sets/everyday` and some of `sets/memories`, and looks up the first hit. A logistic model learns
-which newer statements replace it, and which would hide a right answer.
+`--fit` prints the coefficients of `memoriter.search.freshness`. It looks up statements of the first homes of
+`sets/updates` and `sets/everyday` and some of `sets/memories`. A logistic model learns which newer statements replace
+them, and which would hide a right answer.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -76,22 +77,25 @@ STEP = 4
 
 
 def samples(home: Home, memory: Memory) -> Iterator[tuple[Features, bool]]:
-    """Yield what is similar to the first hits and newer: statements that replace it, or would hide a right answer."""
+    """Yield what is similar to a statement and newer: what replaces it, and what replaces neither it nor an answer."""
 
     def find_similar(line: str) -> Sequence[Hit]:
         return memory.search(Query(line, max_results=SIMILAR, min_score=0.0, rerank=False)).hits
 
     lookup = Lookup(contradicts, find_similar, bundled())
-    for prompt in home.prompts:
-        wanted, replaced = set(prompt["relevant"]), set(prompt.get("roles", {}).get("original_info", ()))
-        hits = memory.search(prompt["query"]).hits if prompt["category"] != "past" else ()
-        for best in hits[:1]:
-            hit = next((one for one in hits if one.superseded_by == best.citation), best)
-            is_right, is_old = (bool(home.items_in(hit.snippet) & items) for items in (wanted, replaced))
-            for other, features in compare_similar(prompt["query"], hit, lookup):
-                answers = bool(home.items_in(other.snippet) & wanted)
-                if (answers and is_old) or (is_right and not answers):
-                    yield features, answers
+    texts = {item["id"]: item["text"] for item in home.items}
+    asked = [prompt for prompt in home.prompts if prompt["category"] != "past"]
+    answers = {item: prompt for prompt in asked for item in _compared(prompt)}
+    for item, prompt in answers.items():
+        hits = [hit for hit in find_similar(texts[item]) if item in home.items_in(hit.snippet)]
+        for other, features in compare_similar(texts[item], hits[0], lookup) if hits else ():
+            replaces = bool(home.items_in(other.snippet) & set(prompt["relevant"]) - {item})
+            yield features, replaces
+
+
+def _compared(prompt: Mapping[str, Any]) -> list[str]:
+    """Return the statements that are looked up: the replaced ones, or else the answers, which nothing replaces."""
+    return list(prompt.get("roles", {}).get("original_info") or prompt["relevant"])
 
 
 def fitting_homes() -> Iterator[Home]:
@@ -107,7 +111,7 @@ def fitting_homes() -> Iterator[Home]:
 
 
 #: The model is fitted to features of about the same size, because the ridge treats them alike.
-SCALES = (1.0, 4.0, 0.2)
+SCALES = (1.0, 4.0, 0.2, 0.3)
 
 
 def fit(found: list[tuple[Features, bool]]) -> dict[str, float]:
@@ -115,7 +119,11 @@ def fit(found: list[tuple[Features, bool]]) -> dict[str, float]:
     features = np.array([[1.0, *each] for each, _ in found]) * SCALES
     labels = np.array([float(label) for _, label in found])
     values = newton(features, labels, np.ones(len(found))) * SCALES
-    return dict(zip(("BIAS", "COSINE", "AHEAD"), (round(float(value), 2) for value in values), strict=True))
+    return dict(
+        zip(
+            ("BIAS", "COSINE", "AHEAD", "REPLACES"), (round(float(value), 2) for value in values), strict=True
+        )
+    )
 
 
 def main() -> None:

@@ -112,6 +112,15 @@ def open_session(path: Path, threads: int = 1) -> Any:
         raise EmbedderUnavailable(f"{path} cannot be loaded: {first_line(error)}") from error
 
 
+def only_requested() -> Any:
+    """Return options of a run that computes only what the requested outputs need."""
+    import onnxruntime as ort
+
+    options = ort.RunOptions()
+    options.only_execute_path_to_fetches = True
+    return options
+
+
 def well_formed(text: str) -> str:
     """Return the text without lone surrogates, as in a broken file. They would stop the tokenizer."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -6,9 +6,9 @@ sentences and the query name.
 
 A statement that changes something often shares no word with the question: "where do I work?" finds where the person
 worked before, not "left Tidewater for Halden". Therefore the line of the first hit is the query of a second search, and
-the reranker reads the newer lines that are nearest to it. A logistic model of the cosine and of the distance between
-the reranker's first and second logit decides whether the first line replaces the hit. ``python -m evals.updates --fit``
-fits it.
+the reranker compares it with the newer lines that are nearest to it. A logistic model decides whether one of them
+replaces the hit, by the cosine, by what the reranker says about a replacement, and by how far the newer line is ahead
+of the others. ``python -m evals.updates --fit`` fits it.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time. Where that
 does not tell, the sentence that announces a change is the newer one. A question about the past ("where did I live
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -29,7 +29,7 @@ from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.text import query_terms, token_set
 
 if TYPE_CHECKING:
-    from memoriter.search.rerank import Reranker
+    from memoriter.search.rerank import Comparison, Reranker
 
 #: Returns whether the second statement, which is newer, contradicts the first.
 Contradicts = Callable[[str, str], bool]
@@ -53,7 +53,7 @@ SIMILAR, READ = 8, 4
 #: where a Chinese character has three bytes and says about as much as three letters.
 MAX_BYTES = 130
 #: The model of a replacement, and the least probability.
-BIAS, COSINE, AHEAD = -6.91, 7.41, 0.4
+BIAS, COSINE, AHEAD, REPLACES = -5.05, 7.1, 0.23, 0.55
 MIN_PROBABILITY = 0.5
 #: The logit of a line that has nothing to do with the query.
 UNRELATED = -11.0
@@ -105,6 +105,8 @@ class Features(NamedTuple):
     cosine: float
     #: How far the reranker's logit is ahead of the other similar statements'.
     ahead: float
+    #: The reranker's logit of a replacement.
+    replaces: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,23 +214,24 @@ def _compare_similar(best: _Statement, lookup: Lookup, *, past: bool) -> list[tu
     found = [_statement(hit, terms) for hit in lookup.find_similar(best.line)]
     later = [one for one in found if _is_later(*((best, one) if past else (one, best)))]
     nearest = sorted(later, key=lambda one: -_cosine(one.hit))[:READ]
-    logits = lookup.reranker.read(best.line, {number: one.line for number, one in enumerate(nearest)}).logits
+    compared = lookup.reranker.compare(best.line, {number: one.line for number, one in enumerate(nearest)})
     return [
-        (
-            nearest[number],
-            Features(
-                _cosine(nearest[number].hit),
-                logit - max((logits[other] for other in logits if other != number), default=UNRELATED),
-            ),
-        )
-        for number, logit in logits.items()
+        (nearest[number], _features(number, compared, nearest[number].hit))
+        for number in compared
         if _is_short(nearest[number]) and not _names_other_person(best.line, nearest[number].line)
     ]
 
 
+def _features(number: int, compared: Mapping[int, Comparison], hit: Hit) -> Features:
+    others = (compared[other].answers for other in compared if other != number)
+    ahead = compared[number].answers - max(others, default=UNRELATED)
+    return Features(_cosine(hit), ahead, compared[number].replaces)
+
+
 def probability(features: Features) -> float:
     """Return the probability that the newer of two similar statements replaces the older one."""
-    return 1 / (1 + math.exp(-(BIAS + COSINE * features.cosine + AHEAD * features.ahead)))
+    cosine, ahead, replaces = features
+    return 1 / (1 + math.exp(-(BIAS + COSINE * cosine + AHEAD * ahead + REPLACES * replaces)))
 
 
 def _is_short(statement: _Statement) -> bool:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memoriter import logs
 from memoriter.embedding import onnx
@@ -55,7 +55,7 @@ SPREAD = 3.0
 BUDGET_S = 0.4
 QUERY_TOKENS = 64
 #: What the model says about a pair: whether the text answers the query, and whether a newer line replaces an older one.
-ANSWERS, REPLACES = "logit", "replaces"
+BOTH = ("logit", "replaces")
 TEXT_TOKENS = 112
 #: Pairs of query and text whose logit is remembered.
 CACHED_PAIRS = 8_192
@@ -68,6 +68,15 @@ class Reading:
     #: By row. Candidates that the budget cut are left out.
     logits: Mapping[int, float] = field(default_factory=dict)
     degraded: str | None = None
+
+
+class Comparison(NamedTuple):
+    """What the model says about a line and a newer one, as logits."""
+
+    #: How well the newer line answers the older one, read as a query: whether it is about the same.
+    answers: float
+    #: Whether the newer line replaces the older one.
+    replaces: float
 
 
 class Reranker:
@@ -94,36 +103,41 @@ class Reranker:
 
     def read(self, query: str, texts: Mapping[int, str]) -> Reading:
         """Return how well each text answers the query, in the given order until the tokens or the time are spent."""
-        return self._read(query, texts, ANSWERS)
+        found, degraded = self._read(query, texts, BOTH[:1])
+        return Reading({row: logit for row, (logit, *_) in found.items()}, degraded)
 
-    def compare(self, line: str, newer: Mapping[int, str]) -> Reading:
-        """Return how surely each newer line replaces this one."""
-        return self._read(line, newer, REPLACES)
+    def compare(self, line: str, newer: Mapping[int, str]) -> dict[int, Comparison]:
+        """Return what the model says about this line and each newer one. Without a model nothing is said."""
+        found, _ = self._read(line, newer, BOTH)
+        return {row: Comparison(*values) for row, values in found.items()}
 
-    def _read(self, query: str, texts: Mapping[int, str], output: str) -> Reading:
+    def _read(
+        self, query: str, texts: Mapping[int, str], outputs: Sequence[str]
+    ) -> tuple[dict[int, tuple[float, ...]], str | None]:
         if self._failure is not None or not query.strip() or not texts:
-            return Reading(degraded=self._failure)
+            return {}, self._failure
         try:
-            model = self._load()
-            return Reading(self._logits(model, to_simplified(query), texts, output))
+            return self._values(self._load(), to_simplified(query), texts, outputs), None
         except (EmbeddingError, ImportError) as error:
-            return Reading(degraded=self._fail(error))
+            return {}, self._fail(error)
 
-    def _logits(self, model: _Model, query: str, texts: Mapping[int, str], output: str) -> dict[int, float]:
+    def _values(
+        self, model: _Model, query: str, texts: Mapping[int, str], outputs: Sequence[str]
+    ) -> dict[int, tuple[float, ...]]:
         until = self._clock() + self._budget_s
-        start, found, tokens = model.start(query), dict[int, float](), 0
+        start, found, tokens = model.start(query), dict[int, tuple[float, ...]](), 0
         for row, text in texts.items():
             tokens += len(start) + min(TEXT_TOKENS, width(text) // 4)
             if tokens > READ_TOKENS and len(found) >= MIN_CANDIDATES:
                 break
-            key = _key(output, query, text)
-            logit = self._cache.get(key)
-            if logit is None:
+            key = _key(outputs, query, text)
+            values = self._cache.get(key)
+            if values is None:
                 if self._clock() > until:
                     break
-                logit = model.logit(start, to_simplified(text), output)
-                self._cache.put(key, logit)
-            found[row] = logit
+                values = model.values(start, to_simplified(text), outputs)
+                self._cache.put(key, values)
+            found[row] = values
         return found
 
     def _load(self) -> _Model:
@@ -160,13 +174,14 @@ class _Model:
             raise EmbedderUnavailable(f"{path} has no [CLS] and [SEP]")
         self._first, self._separator = first, separator
         self._session = onnx.open_session(folder / "model.onnx")
+        self._options = onnx.only_requested()
 
     def start(self, query: str) -> list[int]:
         """Return the tokens before a text."""
         return [self._first, *self._tokens(query, QUERY_TOKENS), self._separator]
 
-    def logit(self, start: Sequence[int], text: str, output: str) -> float:
-        """Return one answer about the text and the query, which ``start`` holds. A single pair needs no padding.
+    def values(self, start: Sequence[int], text: str, outputs: Sequence[str]) -> tuple[float, ...]:
+        """Return logits of the text and the query, which ``start`` holds. A single pair needs no padding.
 
         A dynamic int8 graph scales by all pairs of a batch, so only a single pair always has the same logit.
         """
@@ -181,13 +196,14 @@ class _Model:
             "token_type_ids": kinds,
         }
         try:
-            logit = float(self._session.run([output], feeds)[0].reshape(-1)[0])
+            found = self._session.run([*outputs], feeds, self._options)
         except Exception as error:
             # onnxruntime's own errors share no public base class.
             raise EmbeddingError(f"the reranker failed on a text: {first_line(error)}") from error
-        if not math.isfinite(logit):
+        values = tuple(float(value.reshape(-1)[0]) for value in found)
+        if not all(map(math.isfinite, values)):
             raise EmbeddingError("the reranker returned a value that is not a number")
-        return logit
+        return values
 
     def _tokens(self, text: str, limit: int) -> list[int]:
         return self._tokenizer.tokens(onnx.well_formed(text))[:limit]
@@ -207,23 +223,23 @@ class _Cache:
     def __init__(self, size: int) -> None:
         self._size = size
         self._lock = threading.Lock()
-        self._logits: OrderedDict[bytes, float] = OrderedDict()
+        self._logits: OrderedDict[bytes, tuple[float, ...]] = OrderedDict()
 
-    def get(self, key: bytes) -> float | None:
+    def get(self, key: bytes) -> tuple[float, ...] | None:
         with self._lock:
             if key in self._logits:
                 self._logits.move_to_end(key)
             return self._logits.get(key)
 
-    def put(self, key: bytes, logit: float) -> None:
+    def put(self, key: bytes, logits: tuple[float, ...]) -> None:
         with self._lock:
-            self._logits[key] = logit
+            self._logits[key] = logits
             if len(self._logits) > self._size:
                 self._logits.popitem(last=False)
 
 
-def _key(output: str, query: str, text: str) -> bytes:
-    joined = f"{output}{len(query)}\0{query}{text}"
+def _key(outputs: Sequence[str], query: str, text: str) -> bytes:
+    joined = f"{len(outputs)}\0{len(query)}\0{query}{text}"
     return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
