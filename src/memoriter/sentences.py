@@ -44,7 +44,7 @@ SENTENCES: Mapping[str, str] = {
     "forget.replicas": "replicas that lag behind, archived logs and backups of the Postgres server",
     "forget.index_pending": "keywords and vectors in the index: {why}. They are deleted at the next start",
     "forget.remote": "copies that Pinecone keeps after deletion, in its backups and until it compacts the index",
-    "forget.remote_pending": "vectors in {store}, which does not answer: {why}. They are deleted at the next start",
+    "forget.remote_pending": "vectors in {store}, not deleted yet: {why}. They are deleted at the next start",
     "forget.remote_unused": "vectors in Pinecone, which is no longer the vector engine: delete the namespaces there",
     "forget.proposed": "entries of the owner, which only the owner may erase. They are hidden and wait for the owner's "
     "decision (`memoriter staged`): {ids}",

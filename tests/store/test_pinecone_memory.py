@@ -84,7 +84,7 @@ def test_forgetting_while_pinecone_is_down_is_completed_at_the_next_start(
     [namespace] = [name for name, vectors in account.namespaces.items() if vectors]
     account.fault = "500"
     receipt = memory.entries.forget(remembered.entry.id)
-    assert any(line.startswith("vectors in Pinecone, which does not answer") for line in receipt.not_covered)
+    assert any(line.startswith("vectors in Pinecone, not deleted yet") for line in receipt.not_covered)
     assert len(account.namespaces[namespace]) == 1
     account.fault = None
     memory.entries._eraser.complete()

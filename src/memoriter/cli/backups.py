@@ -65,7 +65,7 @@ def _print_backup(report: BackupReport, as_json: bool) -> None:
         )
         return
     out = render.console()
-    size = f"{report.bytes / 1e6:.1f} MB"
+    size = render.size(report.bytes)
     agents = f"the memory of {', '.join(report.agents)}" if report.agents else "no memory of an agent"
     notes, files = render.count(report.notes, "note"), render.count(report.files, "file")
     out.print(f"Wrote {report.path} ({size}, {files}): {notes} and {agents}. Every file was verified.")

@@ -63,6 +63,15 @@ def console() -> Console:
     return Literal(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
+def size(count: int) -> str:
+    """Return a number of bytes in the unit that people read.
+
+    >>> [size(0), size(640), size(51_200), size(12_345_678)]
+    ['0 kB', '1 kB', '52 kB', '12.3 MB']
+    """
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{-(-count // 1000)} kB"
+
+
 def count(number: int, noun: str) -> str:
     """Return a number with its noun.
 
@@ -337,7 +346,7 @@ def status(now: Status, as_json: bool) -> None:
         ("files", f"{now.files}, in {count(now.chunks, 'chunk')}"),
         ("vectors", f"{now.embedded} of {count(now.chunks, 'chunk')}, engine {now.vector_engine}"),
         ("embedder", f"{now.provider} {now.model}".strip() + _reason(now)),
-        ("index", f"{now.index_path} ({now.index_bytes / 1e6:.1f} MB)"),
+        ("index", f"{now.index_path} ({size(now.index_bytes)})"),
         ("last sync", f"{synced:%Y-%m-%d %H:%M:%S}" if synced else "never: run `memoriter index`"),
         *(
             (_STATUS_LABELS.get(key) or key.replace("_", " "), _format_value(value))

@@ -286,7 +286,10 @@ def stop_process(settings: Settings) -> int | None:
 
 
 def _describe(found: Mapping[str, object]) -> str:
-    return f"process {found['pid']}, {found['answered']} answers, ends after {found['idle_minutes']:g} idle minutes"
+    from memoriter.cli import render
+
+    answers = render.count(int(str(found["answered"])), "answer")
+    return f"process {found['pid']}, {answers}, ends after {found['idle_minutes']:g} idle minutes"
 
 
 def _ask(settings: Settings, operation: str) -> dict[str, object] | None:

@@ -630,7 +630,7 @@ export const WORDS = {
   "code.forget.replicas": ["replicas that lag behind, archived logs and backups of the Postgres server", "尚未同步的副本、归档日志和 Postgres 服务器的备份"],
   "code.forget.index_pending": ["keywords and vectors in the index: {why}. They are deleted at the next start", "索引中的关键词和向量：{why}。下次启动时删除"],
   "code.forget.remote": ["copies that Pinecone keeps after deletion, in its backups and until it compacts the index", "Pinecone 删除后仍保留的副本：它的备份，以及整理索引之前的数据"],
-  "code.forget.remote_pending": ["vectors in {store}, which does not answer: {why}. They are deleted at the next start", "{store} 中的向量：该存储没有响应（{why}），下次启动时删除"],
+  "code.forget.remote_pending": ["vectors in {store}, not deleted yet: {why}. They are deleted at the next start", "{store} 中的向量：暂时无法删除（{why}），下次启动时删除"],
   "code.forget.remote_unused": ["vectors in Pinecone, which is no longer the vector engine: delete the namespaces there", "Pinecone 中的向量：现在已不使用 Pinecone，请到 Pinecone 删除对应的命名空间"],
   "code.search.no_entries": ["Without entries: {why}", "未包含记忆：{why}"],
   "code.search.compared_here": ["{why}. {store} was not used: vectors were compared on this machine.", "{why}。没有使用 {store}，向量在本机上比较。"],
