@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import itertools
@@ -164,29 +165,56 @@ def postgres_database(postgres: PostgresCluster) -> Iterator[OpenDatabase]:
 RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
+class ForkServer:
+    """A process that has loaded everything and runs each command in a fork of it.
+
+    It has a session of its own, so that a test that ends a group of processes does not end it. If it has ended, the
+    next command starts another one.
+    """
+
+    def __init__(self) -> None:
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._server is None or self._server.poll() is not None:
+            self.close()
+            command = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
+            self._server = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
+        return self._server
+
+    def run(
+        self, arguments: list[str], environment: Mapping[str, str], data: bytes = b"", cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run the command line with these arguments."""
+        call = {
+            "arguments": arguments,
+            "data": data.hex(),
+            "environment": dict(environment),
+            "cwd": str(cwd or Path.cwd()),
+        }
+        server = self._start()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(call).encode() + b"\n")
+        server.stdin.flush()
+        result = json.loads(server.stdout.readline())
+        output, error = bytes.fromhex(result["output"]), bytes.fromhex(result["error"])
+        return subprocess.CompletedProcess(arguments, result["code"], output, error)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._server is not None:
+            with contextlib.suppress(BrokenPipeError), self._server as server:
+                assert server.stdin is not None
+                server.stdin.close()
+            self._server = None
+
+
 @pytest.fixture(scope="session")
 def run_forked() -> Iterator[RunForked]:
     """Run the command line in a fork of a process that has loaded everything, because imports take most of the time."""
-    command = [sys.executable, str(Path(__file__).with_name("fork_server.py"))]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-        calls, results = server.stdin, server.stdout
-        assert calls is not None
-        assert results is not None
-
-        def run(
-            arguments: list[str], environment: Mapping[str, str], data: bytes = b"", cwd: Path | None = None
-        ) -> subprocess.CompletedProcess[bytes]:
-            call = {
-                "arguments": arguments,
-                "data": data.hex(),
-                "environment": dict(environment),
-                "cwd": str(cwd or Path.cwd()),
-            }
-            calls.write(json.dumps(call).encode() + b"\n")
-            calls.flush()
-            result = json.loads(results.readline())
-            output, error = bytes.fromhex(result["output"]), bytes.fromhex(result["error"])
-            return subprocess.CompletedProcess(arguments, result["code"], output, error)
-
-        yield run
-        calls.close()
+    server = ForkServer()
+    yield server.run
+    server.close()
