@@ -243,10 +243,11 @@ class PathCheck:
 
     def run(self, *, every: int = 1) -> Round:
         """Run the path once for each ``every``-th call and each fault."""
+        # Prepared where the copies will be, because an index belongs to the path of its workspace.
         home = Home(self._folder / "home")
-        in_fork(
-            prepare, home
-        )  # where the copies will be, because an index belongs to the path of its workspace
+        for earlier in (home, self._base):
+            shutil.rmtree(earlier.root, ignore_errors=True)
+        in_fork(prepare, home)
         shutil.copytree(home.root, self._base.root)
         before = in_fork(snapshot, self._copy())
         home = self._copy()
