@@ -96,4 +96,4 @@ def test_hostile_text_takes_linear_time() -> None:
     begun = time.process_time()
     for text in hostile:
         split_pasted(text * (60_000 // len(text)))
-    assert time.process_time() - begun < 5.0
+    assert time.process_time() - begun < 60.0  # quadratic time would take many minutes
