@@ -36,6 +36,8 @@ def test_importance_decides_between_entries_that_match_equally_well(entries: Ent
     entries.add("The heron nests in the north", "fact", importance=2)
     entries.add("The heron nests in the south", "fact", importance=5)
     assert texts(entries, "heron nests") == ["The heron nests in the south", "The heron nests in the north"]
+    hits = entries.search("heron nests", threshold=0.05).hits
+    assert len({part.value for hit in hits for part in hit.explain.parts if part.name == "keyword"}) == 1
 
 
 def test_importance_never_outranks_a_better_match(filled: Entries) -> None:

@@ -154,7 +154,8 @@ def contained(terms: Sequence[str], chunk: Chunk) -> tuple[str, ...]:
 
 
 def _titles(chunk: Chunk) -> tuple[str, ...]:
-    return (*chunk.headings, chunk.path.removesuffix(".md"))
+    # The path of an entry is its random id, which would make texts of one length differ in length.
+    return chunk.headings if chunk.source == "entries" else (*chunk.headings, chunk.path.removesuffix(".md"))
 
 
 class Frequencies:
