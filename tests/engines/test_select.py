@@ -14,7 +14,7 @@ from memoriter.engines.qmd import QmdSettings
 from memoriter.errors import EngineError, StoreError
 from memoriter.records import Query
 
-SETTINGS = QmdSettings(Path("/home/a/qmd"), Path("/notes"))
+SETTINGS = QmdSettings(Path("/bin/qmd"), Path("/notes"))
 
 
 class Selecting:
@@ -40,11 +40,11 @@ def selecting() -> Selecting:
 
 
 def test_the_key_depends_on_agent_and_settings() -> None:
-    assert cache_key("main", SETTINGS) == cache_key("main", QmdSettings(Path("/home/a/qmd"), Path("/notes")))
+    assert cache_key("main", SETTINGS) == cache_key("main", QmdSettings(Path("/bin/qmd"), Path("/notes")))
     others = [
         cache_key("work", SETTINGS),
-        cache_key("main", QmdSettings(Path("/home/a/qmd"), Path("/notes"), search_mode="query")),
-        cache_key("main", QmdSettings(Path("/home/a/qmd"), Path("/notes"), timeout_s=5)),
+        cache_key("main", QmdSettings(Path("/bin/qmd"), Path("/notes"), search_mode="query")),
+        cache_key("main", QmdSettings(Path("/bin/qmd"), Path("/notes"), timeout_s=5)),
     ]
     assert len({cache_key("main", SETTINGS), *others}) == 4
 

@@ -26,7 +26,7 @@ def test_a_sync_without_changes_is_measured_over_all_files(tmp_path):
 
 
 def test_a_built_index_is_searched_as_a_whole_and_by_leg(tmp_path):
-    pytest.importorskip("sqlite_vec")
+    pytest.importorskip("sqlite_vec", reason="the extra sqlite-vec is not installed")
     index = built.build(tmp_path / "index", 120, questions=4)
     with index.open() as memory:
         assert memory.status().chunks == 120

@@ -195,7 +195,7 @@ def test_lines_around_a_hit_count_also_while_vectors_are_added(note, open_memory
 
 
 def test_the_first_search_with_another_vector_engine_is_complete(note, open_memory) -> None:
-    pytest.importorskip("sqlite_vec")
+    pytest.importorskip("sqlite_vec", reason="the extra sqlite-vec is not installed")
     note("memory/heron.md", "The heron stands in the river.\n")
     open_memory().sync()
     memory = open_memory(index__vector_engine="sqlite-vec")

@@ -87,7 +87,7 @@ def test_without_watches_the_watcher_polls_and_says_so(
 
 
 def test_only_names_below_the_watched_folder_make_a_file_hidden() -> None:
-    root = Path("/home/a/.openclaw/memory")
+    root = Path("/data/.openclaw/memory")
     assert not is_hidden(f"{root}/note.md", [root])
     assert is_hidden(f"{root}/.git/note.md", [root])
     assert is_hidden(f"{root}/.note.swp", [root])

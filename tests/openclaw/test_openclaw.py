@@ -65,7 +65,7 @@ def openclaw(tmp_path: Path) -> Path:
 @pytest.fixture
 def entries(openclaw: Path) -> None:
     """Entries of the plugin memory-lancedb."""
-    lancedb = pytest.importorskip("lancedb")
+    lancedb = pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
     common = {"vector": [0.1, 0.2], "importance": 0.7, "createdAt": 1_770_516_065_000}
     rows = [
         {"id": "__schema__", "text": "", "category": "other", "agentId": "", "scope": "", **common},

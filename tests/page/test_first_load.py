@@ -117,7 +117,7 @@ def test_a_changed_file_changes_the_name_of_its_bundle(tmp_path: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.timeout(240)
 def test_the_first_load_is_small_and_a_second_one_loads_only_the_index(gateway: Served, visit: Visit) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
+    expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
     watched = visit(gateway, "#/search")
     page = watched.page
     expect(page.locator(".pulse")).to_have_text("Live")

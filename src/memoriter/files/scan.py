@@ -43,7 +43,7 @@ class Tree:
 
     #: The resolved folder. Nothing outside of it is read.
     real: str
-    #: The prefix of relative paths in citations: "", "notes/" or "/home/me/notes/".
+    #: The prefix of relative paths in citations: "", "notes/" or "/path/to/notes/".
     shown: str
     #: Matches the relative paths of the files that belong to the memory.
     pattern: re.Pattern[str] | PathGlobs
