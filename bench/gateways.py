@@ -31,6 +31,13 @@ PARAGRAPHS = 10
 WARM_UP = 3 * AGENTS
 #: Clients that search at the same time.
 CLIENTS = 8
+#: How often the throughput of one and of two gateways is measured, in turn.
+ROUNDS = 3
+
+#: Where Linux keeps control groups of CPU time. Version 1 has a folder for each kind.
+_CONTROL = next(path for path in (Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")) if path.exists())
+_IS_OLD = _CONTROL.name == "cpu"
+_PERIOD_US = 100_000
 
 _ENVIRONMENT = {
     "MEMORITER_STORE__TENANT": TENANT,
@@ -169,15 +176,14 @@ def cost(
 class Rate:
     """Searches of many clients at once: answers per second, and the CPU milliseconds of each."""
 
+    gateways: int
     per_s: float
     gateway_ms: float
     server_ms: float
-    #: The share of busy connections that waited for a lock of another one.
-    waiting: float
 
 
 def throughput(
-    gateways: Sequence[Gateway], caller: Caller, url: str, server: Callable[[], float], seconds: float
+    gateways: Sequence[Gateway], caller: Caller, server: Callable[[], float], seconds: float
 ) -> Rate:
     """Let clients search, spread over the gateways."""
     until = time.monotonic() + seconds
@@ -195,47 +201,41 @@ def throughput(
         return sum(cpu_s(gateway.pid) for gateway in gateways), server()
 
     before = spent()
-    with ThreadPoolExecutor(CLIENTS + 1) as pool:
-        watching = pool.submit(_waiting_share, url, until)
+    with ThreadPoolExecutor(CLIENTS) as pool:
         answers = sum(pool.map(work, range(CLIENTS)))
     own, of_server = (
         1000 * (end - start) / max(1, answers) for end, start in zip(spent(), before, strict=True)
     )
-    return Rate(answers / seconds, own, of_server, watching.result())
+    return Rate(len(gateways), answers / seconds, own, of_server)
 
 
-def _waiting_share(url: str, until: float) -> float:
-    """Look at the busy connections of the gateways ten times a second. Return the share that waits for a lock."""
-    busy = waiting = 0
-    with psycopg.connect(url, autocommit=True) as connection:
-        while time.monotonic() < until:
-            row = connection.execute(
-                "select count(*), count(*) filter (where wait_event_type in ('Lock', 'LWLock')) from pg_stat_activity"
-                " where application_name = 'memoriter' and state = 'active'"
-            ).fetchone()
-            assert row is not None
-            busy, waiting = busy + row[0], waiting + row[1]
-            time.sleep(0.1)
-    return waiting / max(1, busy)
+@contextmanager
+def limited(gateways: Sequence[Gateway], cores: float) -> Iterator[None]:
+    """Limit each gateway to a share of a core, by a control group of its own. Needs root.
 
-
-def project(one: Rate, two: Rate) -> str:
-    """Say what two gateways answer if each has a core of its own, and the server enough.
-
-    A gateway is one Python process, so its CPU time for a search limits it. What two share is the server.
+    On a machine with few cores, the server and the clients would otherwise take what a second gateway needs.
     """
-    ratio = 2 * one.gateway_ms / two.gateway_ms
-    cores = ratio * two.server_ms / one.gateway_ms
-    return (
-        f"With a core for each gateway, two answer {min(2.0, ratio):.2f} times as many searches as one, from the CPU "
-        f"time of a gateway for each ({one.gateway_ms:.1f} ms with one, {two.gateway_ms:.1f} ms with two). The server "
-        f"needs {two.server_ms:.1f} ms for each, so {cores:.1f} cores are enough for both. "
-        f"{100 * two.waiting:.1f} % of its busy connections waited for a lock."
-    )
+    groups = [_CONTROL / f"memoriter-bench-{gateway.pid}" for gateway in gateways]
+    quota = int(cores * _PERIOD_US)
+    try:
+        for group, gateway in zip(groups, gateways, strict=True):
+            group.mkdir()
+            if _IS_OLD:
+                (group / "cpu.cfs_period_us").write_text(str(_PERIOD_US))
+                (group / "cpu.cfs_quota_us").write_text(str(quota))
+            else:
+                (group / "cpu.max").write_text(f"{quota} {_PERIOD_US}")
+            (group / "cgroup.procs").write_text(str(gateway.pid))
+        yield
+    finally:
+        for group, gateway in zip(groups, gateways, strict=True):
+            if group.exists():
+                (_CONTROL / "cgroup.procs").write_text(str(gateway.pid))
+                group.rmdir()
 
 
-def measure(url: str, folder: Path, *, count: int, seconds: float) -> str:
-    """Return the tables of one and of two gateways."""
+def measure(url: str, folder: Path, *, count: int, seconds: float, cores: float) -> str:
+    """Return the tables of one and of two gateways. Each may use ``cores`` of a core while clients are counted."""
     server = server_cpu_s(url)
     with ExitStack() as stack:
         first, token = stack.enter_context(serving(url, folder / "one"))
@@ -249,22 +249,27 @@ def measure(url: str, folder: Path, *, count: int, seconds: float) -> str:
             cost("remember", first, caller.remember, server, count),
         ]
         _warm(second, caller)
-        rates = [throughput(some, caller, url, server, seconds) for some in ([first], [first, second])]
-    lines = [
-        "| request | p50 | p95 | of it gateway | of it server | a client waits |\n|---|--:|--:|--:|--:|--:|",
-        *(
-            f"| {c.operation} | {c.p50} | {c.p95} | {c.gateway_p50} | {c.server_p50} | {c.wall_p50} |"
-            for c in costs
-        ),
-        "",
-        *(
-            f"{count} gateway{'s' if count > 1 else ''}, {CLIENTS} clients: {rate.per_s:.1f} searches/s, "
-            f"{rate.gateway_ms:.1f} ms of CPU time of a gateway and {rate.server_ms:.1f} ms of the server for each."
-            for count, rate in enumerate(rates, start=1)
-        ),
-        project(*rates),
-    ]
-    return "\n".join(lines)
+        with limited([first, second], cores):
+            rounds = [
+                [throughput(some, caller, server, seconds) for some in ([first], [first, second])]
+                for _ in range(ROUNDS)
+            ]
+    return "\n".join((*_cost_lines(costs), "", *_rate_lines(rounds, cores)))
+
+
+def _cost_lines(costs: Sequence[RequestCost]) -> Iterator[str]:
+    yield "| request | p50 | p95 | of it gateway | of it server | a client waits |\n|---|--:|--:|--:|--:|--:|"
+    for c in costs:
+        yield f"| {c.operation} | {c.p50} | {c.p95} | {c.gateway_p50} | {c.server_p50} | {c.wall_p50} |"
+
+
+def _rate_lines(rounds: Sequence[Sequence[Rate]], cores: float) -> Iterator[str]:
+    yield f"{CLIENTS} clients search. Each gateway may use {cores:g} of a core.\n"
+    yield "| gateways | searches/s | CPU ms of the gateway | of the server |\n|--:|--:|--:|--:|"
+    for rate in itertools.chain.from_iterable(rounds):
+        yield f"| {rate.gateways} | {rate.per_s:.1f} | {rate.gateway_ms:.1f} | {rate.server_ms:.1f} |"
+    ratio = float(np.median([two.per_s / one.per_s for one, two in rounds]))
+    yield f"\nTwo gateways answer {ratio:.2f} times as many searches as one (median of {len(rounds)})."
 
 
 def _warm(gateway: Gateway, caller: Caller) -> None:

@@ -165,8 +165,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.url and not options.only_gateways:
             tables.append(_many_agents(options, folder))
         if options.url:
-            seconds, count = options.seconds, options.questions
-            tables.append(gateways.measure(options.url, folder, count=count, seconds=seconds))
+            tables.append(
+                gateways.measure(
+                    options.url,
+                    folder,
+                    count=options.questions,
+                    seconds=options.seconds,
+                    cores=options.gateway_cores,
+                )
+            )
         if options.sqlite:
             figures = [
                 one_agent.measure(_kept(options.folder or folder, size), size, options.questions)
@@ -189,6 +196,12 @@ def _parser() -> argparse.ArgumentParser:
         "--only-gateways", action="store_true", help="Measure only the gateways on the server."
     )
     parser.add_argument("--seconds", type=float, default=30.0, help="Time of each throughput (default: 30).")
+    parser.add_argument(
+        "--gateway-cores",
+        type=float,
+        default=0.25,
+        help="Share of a core for each gateway in throughputs (default: 0.25). Needs root.",
+    )
     parser.add_argument("--sqlite", type=int, nargs="+", default=(), help="Chunks of one agent on SQLite.")
     parser.add_argument(
         "--folder", type=Path, help="Keep the SQLite indexes here, and use those of earlier runs."
