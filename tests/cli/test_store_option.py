@@ -42,3 +42,12 @@ def test_commands_share_a_memory_on_a_server(
     assert postgres.url not in json.dumps([run("one", "status"), run("one", "config", "show")])
     execute(["--home", str(tmp_path / "one"), "--store", postgres.url, "backup", str(tmp_path / "x.zip")])
     assert "Back it up with `pg_dump`" in capsys.readouterr().err
+
+
+def test_an_invalid_url_is_reported_with_the_name_of_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert execute(["--home", str(tmp_path), "--store", "mysql://host/db", "search", "tea"]) == 1
+    assert capsys.readouterr().err == (
+        "memoriter: store.url = *** from --store: must be a URL such as postgresql://user:password@host/database\n"
+    )

@@ -14,6 +14,7 @@ import pytest
 from postgres_cluster import PostgresCluster, copy_programs
 
 from memoriter import Memory
+from memoriter.config import load
 from memoriter.errors import SchemaTooNew, StoreError
 from memoriter.store.postgres import PostgresServer
 from memoriter.store.postgres.health import examine_server
@@ -138,11 +139,13 @@ def test_doctor_reports_durability_replication_and_the_role(
     def opened() -> Memory:
         return Memory.open(home=tmp_path, overrides=overrides, embedder=HashEmbedder())
 
+    settings = load(arguments={"home": tmp_path, **overrides}, environ={})
+    assert "server" in {finding.name for finding in examine(lambda: settings, opened)}
     with opened() as memory:
         memory.remember("Alice drinks green tea")
-        settings = memory.settings
-        (settings.workspace / "memory").mkdir(parents=True, exist_ok=True)
     found = {finding.name: finding for finding in examine(lambda: settings, opened)}
+    assert "workspace" not in found
+    assert "vector engine" not in found
     assert found["entries"].state == "ok"
     assert found["server"].text.endswith("role postgres")
     assert (found["durability"].state, found["durability"].fix) == ("wrong", "Set fsync to on.")

@@ -163,12 +163,16 @@ def _put_memory_dir(layer: Layer, folder: object) -> None:
         layer.setdefault("files.folder", Value(".", "MEMORY_DIR"))
 
 
+#: Options of the command line with another name than their setting.
+_OPTIONS = {"store.url": "--store"}
+
+
 def from_arguments(arguments: Mapping[str, object], cwd: Path, errors: list[ConfigError]) -> Layer:
     """Return what the caller sets. None means not set."""
     layer = Layer()
     for name, value in arguments.items():
         known = canonical(name)
-        origin = "--" + known.rpartition(".")[2].replace("_", "-")
+        origin = _OPTIONS.get(known) or "--" + known.rpartition(".")[2].replace("_", "-")
         for key, item in translate(known, value):
             if key not in keys():
                 hint = did_you_mean(nearest(key, keys()))

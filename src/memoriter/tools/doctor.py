@@ -76,7 +76,10 @@ def check_setup(settings: Settings) -> Iterator[Finding]:
     """Check the machine and the folders that the settings name."""
     yield Finding("settings", "ok", sentence("check.settings", home=settings.home))
     yield from _machine()
-    yield _workspace(settings)
+    if (
+        settings.store.url is None
+    ):  # on Postgres the workspace is a working copy, which opening the memory creates
+        yield _workspace(settings)
     yield from _home(settings)
 
 
@@ -108,7 +111,8 @@ def _models(settings: Settings, status: Status) -> Iterator[Finding]:
         yield Finding("provider", "note", sentence("check.no_key", provider=provider), fix)
     if settings.extraction.auto_extract and settings.llm.provider == "none":
         yield Finding("extraction", "note", sentence("check.no_model"), sentence("check.set_model"))
-    if status.backend == "builtin" and status.vector_engine != settings.index.vector_engine:
+    is_chosen = settings.store.url is None and status.backend == "builtin"  # on Postgres there is one engine
+    if is_chosen and status.vector_engine != settings.index.vector_engine:
         text = f"`{status.vector_engine}` answers instead of `{settings.index.vector_engine}`."
         yield Finding(
             "vector engine", "note", text, "Install the package of the engine, or change the setting."
