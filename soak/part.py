@@ -16,6 +16,8 @@ from typing import Any
 
 #: Failures that are stored for one round. The count is always complete.
 MAX_STORED = 20
+#: A count of which the table shows the maximum, not the sum.
+LONGEST_WAIT = "ms longest wait of an add"
 #: Characters of one stored failure.
 MAX_FAILURE_CHARS = 600
 
@@ -139,11 +141,12 @@ class Results:
 
 
 def totals(results: list[Result]) -> dict[str, int]:
-    """Return the sums of all counts, with the count "seconds"."""
+    """Return the sums of all counts, with the count "seconds"; of the longest wait, the maximum."""
     sums = {"seconds": round(sum(result.seconds for result in results))}
     for result in results:
         for name, number in result.counts.items():
-            sums[name] = sums.get(name, 0) + number
+            known = sums.get(name, 0)
+            sums[name] = max(known, number) if name == LONGEST_WAIT else known + number
     return sums
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -26,7 +27,7 @@ from soak.forking import (
     kill_orphans,
     load_everything,
 )
-from soak.part import Part, Round, Task
+from soak.part import LONGEST_WAIT, Part, Round, Task
 from soak.writers import Home, McpClient, words
 
 #: Seconds of one round, and of a short one.
@@ -34,6 +35,8 @@ DURATION_S, SHORT_S = 600.0, 8.0
 #: Mean pause of a process between two writes, and in a short round. A long one leaves time for the other processes:
 #: fifteen that write without a break need more than two cores, and then the writes only show who waits for whom.
 PAUSE_S, SHORT_PAUSE_S = 3.0, 0.4
+#: An add, which stores one entry, should not take longer than this.
+MAX_WAIT_S = 2.0
 #: Texts that two processes say at the same time.
 SHARED_TEXTS = 400
 
@@ -54,6 +57,14 @@ class Place:
             time.sleep(self.random.random() * 2 * self.pause_s)
 
 
+@contextlib.contextmanager
+def timed(say: Acknowledge) -> Iterator[None]:
+    """Report how long an add took."""
+    start = time.monotonic()
+    yield
+    say(f"wait\t{time.monotonic() - start}")
+
+
 # ---- kinds of process -----------------------------------------------------------------------------------------
 
 
@@ -61,7 +72,8 @@ def add(place: Place, say: Acknowledge) -> None:
     """Add entries."""
     with place.home.open() as memory:
         for text in place:
-            memory.remember(text, "fact")
+            with timed(say):
+                memory.remember(text, "fact")
             say(f"entry\t{text}")
 
 
@@ -70,7 +82,8 @@ def add_shared(place: Place, say: Acknowledge) -> None:
     with place.home.open() as memory:
         for _ in place:
             text = words(random.Random(place.random.randrange(SHARED_TEXTS)))
-            memory.remember(text, "fact")
+            with timed(say):
+                memory.remember(text, "fact")
             say(f"entry\t{text}")
 
 
@@ -162,7 +175,8 @@ def use_mcp(place: Place, say: Acknowledge) -> None:
     """Use the tools through MCP."""
     with McpClient(place.home) as client:
         for text in place:
-            answer = client.call("tools/call", name="memory_store", arguments={"text": text})
+            with timed(say):
+                answer = client.call("tools/call", name="memory_store", arguments={"text": text})
             say(_refusal(str(answer)) if answer.get("isError") else f"entry\t{text}")
 
 
@@ -191,9 +205,10 @@ def use_gateway(place: Place, say: Acknowledge) -> None:
         client = http.client.HTTPConnection(address, timeout=900)
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         for text in place:
-            client.request("POST", "/v1/agents/main/memory_store", json.dumps({"text": text}), headers)
-            answer = client.getresponse()
-            received = answer.read().decode()
+            with timed(say):
+                client.request("POST", "/v1/agents/main/memory_store", json.dumps({"text": text}), headers)
+                answer = client.getresponse()
+                received = answer.read().decode()
             client.close()  # the gateway would close the connection in a long pause
             say(f"entry\t{text}" if answer.status == 200 else _refusal(f"{answer.status} {received}"))
 
@@ -276,6 +291,10 @@ def _count(done: Round, lines: list[tuple[str, str]]) -> None:
             done.fail(text)
         elif kind in names:
             done.count(names[kind])
+    waits = [float(text) for kind, text in lines if kind == "wait"]
+    done.count("adds timed", len(waits))
+    done.count(f"adds longer than {MAX_WAIT_S:g} s", sum(wait > MAX_WAIT_S for wait in waits))
+    done.count(LONGEST_WAIT, round(1000 * max(waits, default=0.0)))
 
 
 def resurrected(home: Home, forgotten: list[str]) -> list[str]:

@@ -253,14 +253,14 @@ def test_a_kill_right_after_the_approval_loses_nothing(
     careful: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = stored(careful, "The deploy key is in the vault")
-    follow = careful._follower.follow
+    follow = careful._follower.try_follow
 
     def killed(vectors: Any = None, *, embed: bool = True) -> None:
         if vectors is not None:  # the change is on disk, but not yet in the derived index
             raise KeyboardInterrupt
         follow(embed=embed)
 
-    monkeypatch.setattr(careful._follower, "follow", killed)
+    monkeypatch.setattr(careful._follower, "try_follow", killed)
     with pytest.raises(KeyboardInterrupt):
         careful.approve([entry.id])
     careful.close()

@@ -9,7 +9,17 @@ import pytest
 
 from memoriter.entries import Draft, Entries
 from memoriter.entries.drafts import DAY, MAX_TAGS
-from memoriter.entries.merge import Neighbour, Verdict, approval, edits, judge, neighbours, outcome
+from memoriter.entries.merge import (
+    Nearby,
+    Neighbour,
+    Verdict,
+    approval,
+    cosines_near,
+    edits,
+    judge,
+    neighbours,
+    outcome,
+)
 from memoriter.records import Entry, Remembered
 from memoriter.store.entry_store import Edit
 from memoriter.testing import HashEmbedder
@@ -205,8 +215,9 @@ def test_an_approved_repetition_is_absorbed() -> None:
 
 
 def near(entries: Entries, text: str, *, vector: Any = None) -> list[tuple[str, float | None]]:
-    entries._follower.follow(embed=False)
-    found = neighbours(entries._store, entries._follower, Draft(text), vector)
+    entries._follower.try_follow(embed=False)
+    cosines = cosines_near(entries._follower, Draft(text), vector)
+    found = neighbours(entries._store, Nearby(cosines, entries._store.seq()))
     return [(one.entry.text, one.cosine and round(one.cosine, 3)) for one in found]
 
 
@@ -247,5 +258,6 @@ def test_eight_neighbours_by_vector_and_four_rare_words(entries: Entries) -> Non
     vector = embedded("entirely unrelated")
     assert len(near(entries, "unknown words", vector=vector)) == 8
     ids = [entry.id for entry in entries.list()]
-    order = [one.entry.id for one in neighbours(entries._store, entries._follower, Draft(text), None)]
+    cosines = cosines_near(entries._follower, Draft(text), None)
+    order = [one.entry.id for one in neighbours(entries._store, Nearby(cosines, entries._store.seq()))]
     assert order == sorted(set(order) & set(ids))

@@ -48,7 +48,7 @@ class EntryImporter:
         lines = [self._limit_trust(line, trust) for line in lines]
         imported = exchange.import_lines(self._store, lines, at=self._clock(), actor=actor, dry_run=dry_run)
         if not dry_run:
-            self._follower.follow_later({})  # keywords now, so that the next search need not wait for them
+            self._follower.try_follow()  # keywords now, so that the next search need not wait for them
         return imported
 
     def _limit_trust(self, line: exchange.EntryLine, trust: Trust) -> exchange.EntryLine:

@@ -8,7 +8,7 @@ or more, it replaces the entry with its own words and takes nothing from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 MAX_NEIGHBOURS = 8
 #: Number of words of a statement that known entries are looked up by.
 MAX_LOOKUP_WORDS = 4
+#: Number of entries that a statement is compared with although the index does not contain them yet, newest first.
+MAX_UNINDEXED = 256
 #: Maximum number of entries that one statement may supersede.
 MAX_SUPERSEDED = 3
 
@@ -43,6 +45,18 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
+class Nearby:
+    """What the index knows near a draft. Entries may have changed since."""
+
+    #: Cosines by the id and the text of an entry; None if only words match.
+    cosines: Mapping[tuple[str, str], float | None]
+    #: The index contains every change up to this one.
+    seq: int
+    #: The vector of the draft, if it was computed.
+    vector: Matrix | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The action for a draft, and its reason."""
 
@@ -52,8 +66,10 @@ class Verdict:
     why: str = ""
 
 
-def neighbours(store: EntryStore, follower: Follower, draft: Draft, vector: Matrix | None) -> list[Neighbour]:
-    """Return the active entries that might be about the same, nearest first."""
+def cosines_near(
+    follower: Follower, draft: Draft, vector: Matrix | None
+) -> dict[tuple[str, str], float | None]:
+    """Return the cosines of the entries that might be about the same, by id and text, as the index has them."""
     index = follower.index
     cosines: dict[int, float] = {}
     identity = follower.embedder.identity if follower.embedder else None
@@ -68,11 +84,20 @@ def neighbours(store: EntryStore, follower: Follower, draft: Draft, vector: Matr
         more = index.vectors_of(words - cosines.keys(), identity)
         cosines |= {row: float(other @ vector) for row, other in more.items()}
     rows = index.chunks(sorted({*cosines, *words}))
-    entries = store.load(stored.chunk.path for stored in rows.values())
+    return {(stored.chunk.path, stored.chunk.text): cosines.get(row) for row, stored in rows.items()}
+
+
+def neighbours(store: EntryStore, near: Nearby) -> list[Neighbour]:
+    """Return the active entries that might be about the same, nearest first, as they are stored now.
+
+    Entries that are not in the index yet are all compared, up to `MAX_UNINDEXED`.
+    """
+    new = store.changed_since(near.seq)[-MAX_UNINDEXED:]
+    entries = store.load({*(id_ for id_, _ in near.cosines), *new})
     found = [
-        Neighbour(entry, cosines.get(row))
-        for row, stored in rows.items()
-        if (entry := entries.get(stored.chunk.path)) and entry.state == "active"
+        Neighbour(entry, near.cosines.get((entry.id, entry.text)))
+        for entry in entries.values()
+        if entry.state == "active"
     ]
     return sorted(found, key=lambda one: (-(one.cosine or 0.0), one.entry.id))
 

@@ -6,32 +6,26 @@ an entry judges it against what is known then, as if it had just been said. A re
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 from memoriter.entries import merge
 from memoriter.entries.drafts import Draft
-from memoriter.errors import EditConflict, NotFound, WriteError
+from memoriter.errors import NotFound, WriteError
 from memoriter.records import Entry, Remembered, is_trusted_like
 from memoriter.sentences import sentence
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.store.erasure import vector_hash
 
 if TYPE_CHECKING:
-    from memoriter.embedding.protocol import Matrix
-    from memoriter.entries.merge import Verdict
+    from memoriter.entries.judging import Judge
     from memoriter.index.follow import Follower
 
 Approval = Literal["none", "agent", "all"]
 """The statements that need approval: none, those of agents, or also those that were captured automatically."""
 
-#: How often an entry is judged again because another process changed the entries meanwhile.
-MAX_ATTEMPTS = 5
 STAGED_NOTE = sentence("entry.staged")
-
-JudgeDraft = Callable[[Draft, str | None], "tuple[Verdict, Matrix | None]"]
 
 
 class StagingArea:
@@ -42,7 +36,7 @@ class StagingArea:
         store: EntryStore,
         follower: Follower,
         approval: Approval,
-        judge: JudgeDraft,
+        judge: Judge,
         clock: Callable[[], float],
     ) -> None:
         self._store = store
@@ -80,7 +74,7 @@ class StagingArea:
 
     def approve(self, ids: Sequence[str], *, actor: str = "owner") -> list[Remembered]:
         """Put staged entries in force and return the outcome for each."""
-        return [self._approve(entry.id, actor) for entry in self._load_staged(ids)]
+        return [self._approve(entry, actor) for entry in self._load_staged(ids)]
 
     def reject(self, ids: Sequence[str], *, actor: str = "owner") -> tuple[Entry, ...]:
         """Reject staged entries, all of them or none. They are kept for a while so that this can be undone."""
@@ -106,7 +100,7 @@ class StagingArea:
             ]
             for one in self._store.apply(edits, at=at, by=actor) if edits and not dry_run else ():
                 self._store.add_tombstone(one.text, at=at, seq=one.seq)
-        self._follower.follow()
+        self._follower.try_follow()
         return tuple(edit.entry_id for edit in edits) or tuple(known)
 
     def propose_forgetting(self, ids: Sequence[str], *, actor: str, dry_run: bool = False) -> tuple[str, ...]:
@@ -129,7 +123,7 @@ class StagingArea:
             ]
             if edits:
                 self._store.apply(edits, at=at, by=actor)
-        self._follower.follow()
+        self._follower.try_follow()
         return owners
 
     def _load_staged(self, ids: Sequence[str]) -> list[Entry]:
@@ -144,25 +138,16 @@ class StagingArea:
                 raise WriteError(sentence("entry.not_staged", id=entry_id, state=state))
         return [found[entry_id] for entry_id in whole]
 
-    def _approve(self, entry_id: str, actor: str) -> Remembered:
-        for _ in range(MAX_ATTEMPTS):
-            with contextlib.suppress(EditConflict):
-                return self._try_approve(entry_id, actor)
-        return self._try_approve(entry_id, actor)
-
-    def _try_approve(self, entry_id: str, actor: str) -> Remembered:
-        """Judge the entry and write the result, unless the entries changed between the two."""
-        judged_seq = self._store.seq()
-        (staged,) = self._load_staged([entry_id])
-        draft = draft_of(staged)
-        verdict, vector = self._judge(draft, staged.related[0] if staged.related else None)
+    def _approve(self, found: Entry, actor: str) -> Remembered:
+        near = self._judge.look_up(draft_of(found))
         with self._store.transaction():
-            if self._store.seq() != judged_seq:
-                raise EditConflict(sentence("entry.conflict"))
+            (staged,) = self._load_staged([found.id])
+            draft = draft_of(staged)
+            verdict = self._judge.judge(draft, staged.related[0] if staged.related else None, near)
             self._store.clear_tombstone(draft.text)
             at = self._clock()
             entries = self._store.apply(merge.approval(verdict, staged, draft, at), at=at, by=actor)
-        self._follower.follow_later({} if vector is None else {vector_hash(draft.text): vector})
+        self._follower.try_follow({} if near.vector is None else {vector_hash(found.text): near.vector})
         return merge.outcome(verdict, entries[0])
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memoriter import logs
-from memoriter.errors import EmbeddingError, StoreBroken, StoreError
+from memoriter.errors import EmbeddingError, StoreBroken, StoreError, StoreLocked
 from memoriter.index.vectors import RETRY_S, BackgroundWork, Pace
 from memoriter.records import Chunk, Document
 from memoriter.sentences import sentence
@@ -88,13 +88,13 @@ class Position:
         self._key = key
         self._store = store
 
-    def start(self) -> int:
+    def start(self, wait_s: float | None = None) -> int:
         """Return the change to continue after. An index that cannot be continued is cleared and starts at 0."""
         # Read before the store's number, which is never smaller than a number stored earlier.
         known = self._stored_seq()
         if known is not None and known <= self._store.seq():
             return known
-        with self._index.transaction():
+        with self._index.transaction(wait_s):
             known = self._stored_seq()
             if known is not None and known <= self._store.seq():
                 return known  # another process was faster
@@ -196,19 +196,27 @@ class Follower:
         if self._background is not None:
             self._background.close()
 
-    def follow(self, vectors: Mapping[str, Matrix] | None = None, *, embed: bool = True) -> None:
-        """Index what changed in the store. A damaged index is built again.
+    def follow(self) -> None:
+        """Index what changed in the store, and compute missing vectors. A damaged index is built again."""
+        self.index.healing(self._run)
 
-        ``vectors`` are vectors that the caller already has, by chunk hash. ``embed`` computes missing vectors too.
+    def try_follow(self, vectors: Mapping[str, Matrix] | None = None, *, embed: bool = True) -> None:
+        """Index what changed, unless another process writes the index at this moment.
+
+        A caller that stored something does not wait for the index: the change is on disk, and the process that writes,
+        the next caller or the next search indexes it. ``vectors`` are vectors that the caller already has, by chunk
+        hash. Without ``embed``, missing vectors are left to the next search.
         """
-        self.index.healing(lambda: self._run(vectors or {}, embed=embed))
-
-    def follow_later(self, vectors: Mapping[str, Matrix], *, embed: bool = True) -> None:
-        """Index what was just stored. If that fails, the next search indexes it: the change itself is on disk."""
         try:
-            self.follow(vectors, embed=embed)
+            self.index.healing(lambda: self._run(vectors or {}, embed=embed, wait_s=0.0))
+        except StoreLocked:
+            return
         except StoreError as error:
             log.warning("the index of %s is not up to date: %s", self._name, error)
+
+    def indexed_seq(self) -> int:
+        """Return the number of a change up to which the index contains everything. It may contain later changes."""
+        return self._position.peek()
 
     def healing(self, work: Callable[[], T]) -> T:
         """Do work that reads the index. If the index is damaged, build it again and repeat the work."""
@@ -235,23 +243,31 @@ class Follower:
         """Return the vector of a text; None without an embedder, or when it fails."""
         return self._embed({"": text}).get("")
 
-    def _run(self, vectors: Mapping[str, Matrix], *, embed: bool) -> None:
-        for _ in self._steps(vectors):
+    def _run(
+        self,
+        vectors: Mapping[str, Matrix] = MappingProxyType({}),
+        *,
+        embed: bool = True,
+        wait_s: float | None = None,
+    ) -> None:
+        for _ in self._steps(vectors, wait_s):
             pass
         if embed:
-            self._embed_missing()
+            self._embed_missing(wait_s)
 
-    def _steps(self, vectors: Mapping[str, Matrix]) -> Iterator[None]:
+    def _steps(self, vectors: Mapping[str, Matrix], wait_s: float | None = None) -> Iterator[None]:
         """Index the keywords of what changed, one block per step. The work may end after any step."""
-        since, now = self._position.start(), self._store.seq()
+        since, now = self._position.start(wait_s), self._store.seq()
         yield
-        remaining = iter(() if since == now else sorted(set(self._store.changed_since(since))))
-        while block := list(islice(remaining, self._block)):
-            self._write_block(block, vectors)
+        paths = [] if since == now else sorted(set(self._store.changed_since(since)))
+        for start in range(0, len(paths), self._block):
+            with self.index.transaction(wait_s):
+                self._write_block(paths[start : start + self._block], vectors)
+                if start + self._block >= len(paths):
+                    self._position.advance(since, now)
             yield
-        self._position.advance(since, now)
 
-    def _embed_missing(self) -> None:
+    def _embed_missing(self, wait_s: float | None) -> None:
         """Compute missing vectors for a moment, and leave the others to the background.
 
         If there are many, as after an import, the background computes all of them, and the caller need not wait.
@@ -260,7 +276,7 @@ class Follower:
         if not missing or (self._failure is not None and self._clock() - self._failure[1] < RETRY_S):
             return
         if self._background is None or (missing <= self._block and not self._background.running):
-            self._embed_rows(Pace(EMBED_S, self._block, self._clock))
+            self._embed_rows(Pace(EMBED_S, self._block, self._clock), wait_s=wait_s)
         if self._background is not None and self.index.count_without(self.model):
             self._background.start()
 
@@ -268,7 +284,9 @@ class Follower:
         self._embed_rows(Pace(None, self._block), stop)
         return self._failure is None
 
-    def _embed_rows(self, pace: Pace, stop: Callable[[], None] = lambda: None) -> None:
+    def _embed_rows(
+        self, pace: Pace, stop: Callable[[], None] = lambda: None, wait_s: float | None = None
+    ) -> None:
         """Compute the vectors of rows without one, and commit them after each batch."""
         assert self.embedder is not None
         rows, start = self.index.rows_without(self.model), 0
@@ -278,7 +296,7 @@ class Follower:
             texts = {chunk.hash: chunk.embedding_text for chunk in self._chunks(group)}
             known = self.index.known(self.embedder.identity, texts)
             vectors = self._embed({hash_: text for hash_, text in texts.items() if hash_ not in known})
-            with self.index.transaction():
+            with self.index.transaction(wait_s):
                 # Read again under the index's lock: what was deleted while it was embedded must leave nothing here.
                 hashes = {chunk.hash for chunk in self._chunks(group)}
                 left = {hash_: vector for hash_, vector in vectors.items() if hash_ in hashes}

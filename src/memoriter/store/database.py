@@ -126,21 +126,21 @@ class Database:
     # ---- writing ---------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def write(self) -> Iterator[apsw.Connection]:
+    def write(self, wait_s: float | None = None) -> Iterator[apsw.Connection]:
         """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one.
 
-        With ``synchronous="FULL"`` the commit is on disk at the end.
+        ``wait_s`` is how long to wait for other writers, instead of the timeout of the database. With
+        ``synchronous="FULL"`` the commit is on disk at the end.
         """
         if self._owner == threading.get_ident():
             with self._join() as connection:
                 yield connection
             return
-        if not self._write_lock.acquire(timeout=self._timeout_s):
-            raise StoreLocked(
-                f"Another thread has been writing {self.path} for {self._timeout_s:g} s. Try again."
-            )
+        wait_s = self._timeout_s if wait_s is None else wait_s
+        if not self._write_lock.acquire(timeout=wait_s):
+            raise StoreLocked(f"Another thread has been writing {self.path} for {wait_s:g} s. Try again.")
         try:
-            with self._errors(), self._transaction() as connection:
+            with self._errors(), self._transaction(wait_s) as connection:
                 before = connection.total_changes()
                 yield connection
                 changed = connection.total_changes() != before
@@ -182,8 +182,8 @@ class Database:
             raise
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[apsw.Connection]:
-        connection = self._begin()
+    def _transaction(self, wait_s: float) -> Iterator[apsw.Connection]:
+        connection = self._begin(wait_s)
         self._owner, self._failed = threading.get_ident(), False
         try:
             yield connection
@@ -199,14 +199,15 @@ class Database:
         if self._failed:
             raise StoreError(f"Nothing was written to {self.path}, because a part of the transaction failed.")
 
-    def _begin(self) -> apsw.Connection:
+    def _begin(self, wait_s: float) -> apsw.Connection:
         """Begin a write transaction on the file that is at the path now."""
-        deadline = time.monotonic() + self._timeout_s
+        deadline = time.monotonic() + wait_s
         while True:
             if self._writer is None or not self._is_current(self._writer):
                 self._drop(self._writer)
                 self._writer = self._open(query_only=False)
             self._local.used = self._writer.inode
+            self._writer.connection.set_busy_handler(Patience(wait_s))
             run(self._writer.connection, "begin immediate")
             if self._writer.inode == inode_of(self.path):
                 return self._writer.connection
@@ -291,11 +292,8 @@ class Database:
         with self._write_lock, self._errors():
             assert self._writer is not None
             connection = self._writer.connection
-            connection.set_busy_handler(Patience(ATTEMPT_S))
-            try:
-                return not value(connection, "pragma wal_checkpoint(truncate)")
-            finally:
-                connection.set_busy_handler(Patience(self._timeout_s))
+            connection.set_busy_handler(Patience(ATTEMPT_S))  # the next transaction sets its own
+            return not value(connection, "pragma wal_checkpoint(truncate)")
 
     def changes_of_others(self) -> int:
         """Return a number that changes when another object or process has changed the file.

@@ -181,9 +181,9 @@ class SqliteIndex:
     # ---- writing ---------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, wait_s: float | None = None) -> Iterator[None]:
         """Commit everything that is written inside together at the end, or nothing."""
-        with self._database.write():
+        with self._database.write(wait_s):
             yield
 
     def lock(self, name: str, wait_s: float) -> contextlib.AbstractContextManager[None]:

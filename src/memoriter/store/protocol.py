@@ -85,8 +85,11 @@ class Index(Protocol):
 
     # ---- writing ---------------------------------------------------------------------------------------------
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Commit everything that is written inside together at the end, or nothing. One thread writes at a time."""
+    def transaction(self, wait_s: float | None = None) -> AbstractContextManager[None]:
+        """Commit everything that is written inside together at the end, or nothing. One thread writes at a time.
+
+        Raises `StoreLocked` if others still write after ``wait_s``, or after the timeout of the store.
+        """
 
     def lock(self, name: str, wait_s: float) -> AbstractContextManager[None]:
         """Hold a lock with this name on the index against every other thread, process and machine.

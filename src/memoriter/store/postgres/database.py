@@ -118,10 +118,11 @@ class PostgresDatabase:
     # ---- writing ---------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def write(self) -> Iterator[PostgresConnection]:
+    def write(self, wait_s: float | None = None) -> Iterator[PostgresConnection]:
         """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one.
 
-        When it returns, the server has committed, as durably as its ``synchronous_commit`` says.
+        ``wait_s`` is how long to wait for other writers, instead of the timeout of the server. When this returns, the
+        server has committed, as durably as its ``synchronous_commit`` says.
         """
         if self._owner == threading.get_ident():
             assert self._writer is not None
@@ -132,11 +133,12 @@ class PostgresDatabase:
                 self._failed = True  # as in SQLite: a failed part fails the whole transaction
                 raise
             return
-        if not self._write_lock.acquire(timeout=self.server.timeout_s):
-            waited = f"{self.server.timeout_s:g} s"
-            raise StoreLocked(f"Another thread has been writing to {self.name} for {waited}. Try again.")
+        limit = () if wait_s is None else (_setting({"lock_timeout": str(max(1, int(wait_s * 1000)))}),)
+        wait_s = self.server.timeout_s if wait_s is None else wait_s
+        if not self._write_lock.acquire(timeout=wait_s):
+            raise StoreLocked(f"Another thread has been writing to {self.name} for {wait_s:g} s. Try again.")
         try:
-            with self._transaction("begin", self._lock) as connection:
+            with self._transaction("begin", *limit, self._lock) as connection:
                 self._writer, self._owner, self._failed = connection, threading.get_ident(), False
                 try:
                     yield connection
