@@ -261,3 +261,42 @@ def test_an_entry_is_erased_even_if_its_copies_elsewhere_cannot_be(
     receipt = entries.forget(remember(entries, OLD).id, remove_copies=elsewhere)
     assert "the disk is full" in receipt.not_covered
     assert entries.list() == []
+
+
+def test_what_others_recall_and_forget_at_the_same_time_leaves_no_words_in_the_ledger(
+    open_: Any, tmp_path: Path
+) -> None:
+    """Entries and recalls are read before the transaction. What changes until then must be found too."""
+    entries, other = open_(), open_()
+    remember(entries, "The heron stands in the water")
+    mine = remember(entries, f"The codename is {SENTINEL}")
+    others = remember(entries, f"Anna said {SENTINEL} twice to Bob")
+
+    def meanwhile(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        assert texts == [mine.text]
+        Injector(other).recall(f"what is the codename {SENTINEL}?", session="late")
+        other.forget(others.id)
+        return (), ()
+
+    Injector(entries).recall(f"who said {SENTINEL} twice?", session="early")
+    Injector(entries).recall("where does the heron stand?", session="heron")
+    receipt = entries.forget(mine.id, remove_copies=meanwhile)
+    assert receipt.forgotten == (mine.id,)
+    queries = {one.session: one.query for one in entries.recalls().recalls}
+    assert queries == {"early": "", "late": "", "heron": "where does the heron stand?"}
+    assert holders(tmp_path / "agent", SENTINEL) == []
+
+
+def test_a_version_that_is_merged_at_the_same_time_is_forgotten_too(open_: Any, tmp_path: Path) -> None:
+    entries, other = open_(), open_()
+    old = remember(entries, OLD)
+    merged = list[str]()
+
+    def meanwhile(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        merged.append(remember(other, NEW).id)
+        return (), ()
+
+    receipt = entries.forget(old.id, remove_copies=meanwhile)
+    assert sorted(receipt.forgotten) == sorted([old.id, *merged])
+    assert entries.list(states=()) == []
+    assert holders(tmp_path / "agent", SENTINEL, CHINESE) == []

@@ -7,6 +7,7 @@ removed, such as backups, exports and prompts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memoriter import logs
@@ -14,8 +15,7 @@ from memoriter.errors import MemoriterError, StoreError, StoreUnavailable
 from memoriter.index.follow import Follower
 from memoriter.records import EntryHit, Receipt
 from memoriter.sentences import sentence
-from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.ledger import RecallFilter
+from memoriter.store.ledger import Quotes, RecallFilter
 from memoriter.text import query_terms
 from memoriter.text.words import normal_form
 
@@ -33,6 +33,17 @@ MAX_CANDIDATES = 5
 NOT_COVERED = tuple(sentence(f"forget.{copy}") for copy in ("backups", "prompts", "notes"))
 RemoveCopies = Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
 """Removes copies of texts in other places. Returns descriptions of what was removed and of what remains."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to erase, as of the change with this number."""
+
+    seq: int
+    family: tuple[str, ...]
+    texts: Sequence[str]
+    words: Sequence[str]
+    quotes: Quotes
 
 
 class Eraser:
@@ -65,24 +76,33 @@ class Eraser:
         ``tombstones`` prevents the same text from being captured again. ``remove_copies`` receives the texts.
         ``recalls`` are recalls whose queries are erased too, whatever they say.
         """
-        family = tuple(self._store.family(ids))
         if recalls is not None and not dry_run:
             self._store.erase_recalls(recalls)
-        if dry_run or not family:
-            covered, kept = (self._covered(), self._not_covered()) if family else ((), ())
-            return Receipt(family, covered, kept, dry_run=dry_run)
-        texts = self._store.texts(family)
-        removed, remaining = _remove_copies(remove_copies, texts) if remove_copies else ((), ())
+        plan = self._plan(ids)
+        if dry_run or not plan.family:
+            covered, kept = (self._covered(), self._not_covered()) if plan.family else ((), ())
+            return Receipt(plan.family, covered, kept, dry_run=dry_run)
+        removed, remaining = _remove_copies(remove_copies, plan.texts) if remove_copies else ((), ())
         with self._store.transaction():
-            words = self._distinctive_words(texts, family)
-            self._store.erase(family, words, at=self._clock(), by=actor, tombstones=tombstones)
+            if self._store.erased_since(plan.seq, plan.family):
+                plan = self._plan(ids)
+            quotes = self._store.quotes(plan.family, plan.words, plan.quotes)
+            self._store.erase(plan.family, quotes, at=self._clock(), by=actor, tombstones=tombstones)
         pending = self._complete_now()
-        return Receipt(family, (*self._covered(), *removed), (*self._not_covered(), *remaining, *pending))
+        return Receipt(
+            plan.family, (*self._covered(), *removed), (*self._not_covered(), *remaining, *pending)
+        )
+
+    def _plan(self, ids: Sequence[str]) -> _Plan:
+        """Find what to erase. This reads all entries and all recalls, so it is done before the transaction."""
+        seq, family = self._store.seq(), tuple(self._store.family(ids))
+        texts = self._store.texts(family)
+        words = self._distinctive_words(texts, family)
+        return _Plan(seq, family, texts, words, self._store.quotes(family, words))
 
     def _distinctive_words(self, texts: Sequence[str], family: Sequence[str]) -> list[str]:
         """Return the words of forgotten texts that no other entry contains, and the texts themselves."""
-        entries = self._store.find(EntryFilter(states=()))
-        others = "\n".join(entry.text for entry in entries if entry.id not in family).casefold()
+        others = "\n".join(self._store.texts_without(family)).casefold()
         words = {word for text in texts for word in query_terms(text)}
         return [*texts, *(word for word in words if len(word) > 1 and word.casefold() not in others)]
 

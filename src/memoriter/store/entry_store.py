@@ -23,7 +23,7 @@ from memoriter.store.database import Database
 from memoriter.store.entry_lists import PageRequest, PageRows
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
-from memoriter.store.ledger import Ledger, RecallFilter
+from memoriter.store.ledger import Ledger, Quotes, RecallFilter
 from memoriter.store.retention import Retention
 from memoriter.store.transactions import Connection, Transactions, value
 from memoriter.text.words import normal_form
@@ -32,6 +32,7 @@ from memoriter.text.words import normal_form
 MAX_CANDIDATES = 5
 
 IN_FORCE = EntryFilter()
+NO_QUOTES = Quotes()
 
 _IDENTITY = "insert into meta(key, value) values(?, ?) on conflict do nothing"
 
@@ -322,10 +323,23 @@ class EntryStore:
         with self.database.read() as connection:
             return erasure.undone(connection)
 
-    def erase(
-        self, ids: Iterable[str], words: Iterable[str], *, at: float, by: str, tombstones: bool
-    ) -> None:
-        """Erase entries, their history, and what the ledger says about them or in these words.
+    def texts_without(self, ids: Iterable[str]) -> list[str]:
+        """Return the texts of all other entries, in any state."""
+        with self.database.read() as connection:
+            return erasure.texts_without(connection, ids)
+
+    def quotes(self, ids: Sequence[str], words: Iterable[str], known: Quotes = NO_QUOTES) -> Quotes:
+        """Return what the ledger says about these entries or in these words, beyond what is known."""
+        with self.database.snapshot() as connection:
+            return ledger.find_quotes(connection, ids, words, known)
+
+    def erased_since(self, seq: int, ids: Iterable[str]) -> bool:
+        """Return whether a later change erased any entry, or changed one of these."""
+        with self.database.read() as connection:
+            return erasure.is_changed(connection, seq, ids)
+
+    def erase(self, ids: Iterable[str], quotes: Quotes, *, at: float, by: str, tombstones: bool) -> None:
+        """Erase entries, their history, and what the ledger says about them.
 
         ``tombstones`` prevents the same texts from being captured again, and restores the entries that these had
         superseded.
@@ -337,7 +351,7 @@ class EntryStore:
                 erasure.erase(connection, entry_id, at=at, by=by, kind=kind, digest=digest)
                 if tombstones:
                     erasure.restore_older(connection, entry_id, at=at, by=by)
-            ledger.erase_words(connection, erased, words)
+            ledger.clear_quotes(connection, quotes)
 
     def erase_recalls(self, where: RecallFilter) -> None:
         """Clear the queries and the session of recalls."""

@@ -36,6 +36,10 @@ _UNDONE = """
     and not exists(select 1 from entries e where e.id = v.entry_id)
     and v.seq = (select max(n.seq) from events n where n.entry_id = v.entry_id) order by v.seq desc"""
 
+_CHANGED = """
+    select count(*) from events where seq > ? and (kind in ('forget', 'purge')
+    or entry_id in (select value from json_each(?)))"""
+
 _UNFINISHED = "insert into unfinished(hash) values(?) on conflict do nothing"
 _TOMBSTONE = """
     insert into tombstones(digest, at, seq) values(?, ?, ?)
@@ -67,6 +71,17 @@ def texts(connection: Connection, entry_id: str) -> set[str]:
     found = {state.text for event in events for state in (event.before, event.after) if state}
     found |= {event.said for event in events if event.said}
     return found | {entry.text for entry in entry_rows.load(connection, [entry_id]).values()}
+
+
+def texts_without(connection: Connection, ids: Iterable[str]) -> list[str]:
+    """Return the texts of all entries but these, in any state."""
+    statement = "select text from entries where id not in (select value from json_each(?))"
+    return [str(row[0]) for row in connection.execute(statement, (json.dumps(list(ids)),))]
+
+
+def is_changed(connection: Connection, seq: int, ids: Iterable[str]) -> bool:
+    """Return whether any entry was erased after the event with this number, or one of these was changed."""
+    return bool(value(connection, _CHANGED, (seq, json.dumps(list(ids)))))
 
 
 def erase(

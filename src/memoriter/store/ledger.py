@@ -18,6 +18,8 @@ from memoriter.store.transactions import NO_LIMIT, Connection, Transactions, val
 KEPT_QUERY_CHARS = 500
 #: Maximum number of recalls, up to 25 KB each.
 MAX_RECALLS = 5_000
+#: Recalls that are read together when one of their entries is forgotten.
+READ_RECALLS = 250
 
 _OLDEST = "select id from recalls order by at desc, id desc limit ? offset ?"
 
@@ -142,32 +144,49 @@ class Ledger:
         return RecallPage(heads, int(counted[0][0]), (heads[-1].at, heads[-1].id) if more else None)
 
 
-def erase_words(connection: Connection, ids: Sequence[str], words: Iterable[str]) -> None:
-    """Clear what recalls say about forgotten entries: their own rows, and all that contains one of the words.
+@dataclass(frozen=True, slots=True)
+class Quotes:
+    """The places in recalls that repeat forgotten texts: rows, queries and blocks."""
 
-    Queries, blocks, quoted lines, and the matching words of notes can all repeat a forgotten text.
+    #: The recalls that were read. A recall is written once and does not change.
+    read: frozenset[str] = frozenset()
+    rows: tuple[tuple[str, int], ...] = ()
+    queries: tuple[tuple[str], ...] = ()
+    blocks: tuple[tuple[str], ...] = ()
+
+
+def find_quotes(connection: Connection, ids: Sequence[str], words: Iterable[str], known: Quotes) -> Quotes:
+    """Find what recalls say about forgotten entries: their own rows, and all that contains one of the words.
+
+    Queries, blocks, quoted lines, and the matching words of notes can all repeat a forgotten text. The recalls of
+    ``known`` are not read again.
     """
     wanted = tuple(word.casefold() for word in words)
 
     def repeats(*texts: str) -> bool:
         return any(word in text for text in map(str.casefold, texts) for word in wanted)
 
-    named: Any = connection.execute(_OF_REFS, (json.dumps(list(ids)),)).fetchall()
-    recalls = {row[0] for row in named}
-    quoting = set(recalls)
-    rows: Any = connection.execute(
-        "select recall_id, position, ref, reason, parts, text from recalled"
-    ).fetchall()
-    for recall_id, position, ref, reason, parts, text in rows:
-        if ref in ids or repeats(reason, parts, text):
-            quoting.add(recall_id)
-            connection.execute(_CLEAR_ROW, (recall_id, position))
-    heads: Any = connection.execute("select id, query, block from recalls").fetchall()
-    queries = [(one,) for one, query, _ in heads if one in recalls or repeats(query)]
-    connection.executemany("update recalls set query = '' where id = ?", queries)
-    # The block shows lines in another form than the rows, so a row that repeats the text clears it too.
-    blocks = [(one,) for one, _, block in heads if one in quoting or repeats(block)]
-    connection.executemany("update recalls set block = '' where id = ?", blocks)
+    new = [str(row[0]) for row in connection.execute("select id from recalls") if row[0] not in known.read]
+    rows, queries, blocks = list(known.rows), list(known.queries), list(known.blocks)
+    for start in range(0, len(new), READ_RECALLS):
+        some = (json.dumps(new[start : start + READ_RECALLS]),)
+        found: Any = connection.execute(_ROWS_OF, some).fetchall()
+        named = {row[0] for row in found if row[2] in ids}
+        repeating = [(one, at) for one, at, ref, *texts in found if ref in ids or repeats(*texts)]
+        # The block shows lines in another form than the rows, so a row that repeats the text clears it too.
+        quoting = {one for one, _ in repeating}
+        heads: Any = connection.execute(_HEADS_OF, some).fetchall()
+        rows += repeating
+        queries += [(one,) for one, query, _ in heads if one in named or repeats(query)]
+        blocks += [(one,) for one, _, block in heads if one in quoting or repeats(block)]
+    return Quotes(known.read.union(new), tuple(rows), tuple(queries), tuple(blocks))
+
+
+def clear_quotes(connection: Connection, quotes: Quotes) -> None:
+    """Clear the places that were found."""
+    connection.executemany(_CLEAR_ROW, quotes.rows)
+    connection.executemany("update recalls set query = '' where id = ?", quotes.queries)
+    connection.executemany("update recalls set block = '' where id = ?", quotes.blocks)
 
 
 def erase_recalls(connection: Connection, where: RecallFilter) -> None:
@@ -184,7 +203,10 @@ def erase_recalls(connection: Connection, where: RecallFilter) -> None:
     )
 
 
-_OF_REFS = "select distinct recall_id from recalled where ref in (select value from json_each(?))"
+_ROWS_OF = """
+    select recall_id, position, ref, reason, parts, text from recalled
+    where recall_id in (select value from json_each(?))"""
+_HEADS_OF = "select id, query, block from recalls where id in (select value from json_each(?))"
 _CLEAR_ROW = "update recalled set reason = '', parts = '[]', text = '' where recall_id = ? and position = ?"
 
 
