@@ -198,10 +198,7 @@ class Items:
 
     def _update_index(self, *, erase: bool) -> None:
         """Index what changed. A failure does not undo the change: the index catches up later."""
-        try:
-            self.index.follow()
-        except MemoriterError as error:
-            log.error("the index of items is not up to date: %s", error)
+        self.index.follower.try_follow()
         if erase:
             self._erasing.request()
 
