@@ -84,6 +84,7 @@ _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _LOG = re.compile(r"(?:^|/)\d{4}-\d\d-\d\d[^/]*\.md$")
 _ENDS = re.compile(r"(?<=[.!?…;])\s|(?<=[。！？；])")
+_ENDS_IN_ASCII = re.compile(r"\s(?<=[.!?;]\s)")  # the same; the regex engine skips to the next space
 _HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 _LEAD = re.compile(
     r"^\s*(?:#+\s+)?(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?(?:[Uu]ser: |[Aa]ssistant: )?"
@@ -292,16 +293,22 @@ def _statement(hit: Hit, terms: frozenset[str]) -> _Statement:
 @lru_cache(maxsize=1024)
 def _sentences(snippet: str) -> tuple[tuple[str, str], ...]:
     """Return the sentences of a hit with their lines, at least one. Headings count only if there is nothing else."""
-    text = _HEADING.sub("", snippet)
-    lines = [_LEAD.sub("", line).strip() for line in (text if text.strip() else snippet).split("\n")]
-    pieces = ((piece.strip(), line) for line in lines for piece in _ENDS.split(line))
+    text = _HEADING.sub("", snippet) if "#" in snippet else snippet
+    lines = [_without_lead(line).strip() for line in (text if text.strip() else snippet).split("\n")]
+    ends = _ENDS_IN_ASCII if snippet.isascii() else _ENDS
+    pieces = ((piece.strip(), line) for line in lines for piece in ends.split(line))
     return tuple((piece, line) for piece, line in pieces if piece) or (("", ""),)
+
+
+def _without_lead(line: str) -> str:
+    lead = _LEAD.match(line)
+    return line[lead.end() :] if lead else line
 
 
 @lru_cache(maxsize=1024)
 def _sentence(text: str) -> _Sentence:
-    dates = _DATE.findall(text)
     numbers = frozenset(_NUMBER.findall(text))
+    dates = _DATE.findall(text) if numbers else []
     return _Sentence(text, numbers, dates[0] if len(dates) == 1 else "", _announces_change(text))
 
 

@@ -20,6 +20,11 @@ from memoriter.store import keywords
 from memoriter.store.connection import Migration
 from memoriter.store.transactions import value
 
+#: A document with more chunks is long: it is not read as a whole to find the rows around one of them.
+MAX_WHOLE = 256
+#: How many chunks before and after a row are found at most.
+MAX_REACH = 16
+
 APPLICATION_ID = 0x7265636C  # "recl"
 
 _M001 = Migration(
@@ -151,6 +156,12 @@ _AROUND = """
             order by n.start_line, n.rowid limit ?2))
     from json_each(?1) wanted cross join chunks c on c.rowid = wanted.value"""
 
+# The next chunks that are found are often of the same documents, so a document is read as a whole if it is not long.
+_PLACES = """
+    select (select group_concat(rowid) from (select n.rowid from chunks n where n.path = d.path
+        order by n.start_line, n.rowid limit ?2))
+    from (select distinct c.path from json_each(?1) wanted cross join chunks c on c.rowid = wanted.value) d"""
+
 _DATES = """
     select c.rowid, c.date from json_each(?) wanted cross join chunks c on c.rowid = wanted.value
     where c.date is not null"""
@@ -262,10 +273,30 @@ class Surroundings(NamedTuple):
         return (self.row, *self.before[:1], *self.after[:1])
 
 
-def around(connection: apsw.Connection, rowids: Iterable[int], reach: int) -> dict[int, Surroundings]:
-    """Return, for each row, the rows of the same document within reach."""
-    rows: Any = connection.execute(_AROUND, (json.dumps(list(rowids)), reach))
-    return {row: Surroundings(row, _numbers(before), _numbers(after)) for row, before, after in rows}
+class Place(NamedTuple):
+    """The place of a row among rows of its document, which are in order."""
+
+    rows: tuple[int, ...]
+    position: int
+
+    def around(self, reach: int) -> Surroundings:
+        """Return the rows within reach."""
+        rows, position = self
+        before = rows[max(0, position - reach) : position]
+        return Surroundings(rows[position], before[::-1], rows[position + 1 : position + 1 + reach])
+
+
+def places(connection: apsw.Connection, rowids: Collection[int]) -> dict[int, Place]:
+    """Return the places of these rows, and of all others of their documents."""
+    found: Any = connection.execute(_PLACES, (json.dumps(list(rowids)), MAX_WHOLE + 1))
+    whole = [rows for (joined,) in found if len(rows := _numbers(joined)) <= MAX_WHOLE]
+    known = {row: Place(rows, position) for rows in whole for position, row in enumerate(rows)}
+    if in_long := [row for row in rowids if row not in known]:
+        near: Any = connection.execute(_AROUND, (json.dumps(in_long), MAX_REACH))
+        for row, joined_before, joined_after in near:
+            before = _numbers(joined_before)
+            known[row] = Place((*before[::-1], row, *_numbers(joined_after)), len(before))
+    return known
 
 
 def _numbers(joined: str | None) -> tuple[int, ...]:

@@ -28,6 +28,7 @@ from memoriter.store.documents import (
     Counts,
     DocumentSummary,
     FileRow,
+    Place,
     StoredChunk,
     Surroundings,
 )
@@ -44,8 +45,8 @@ log = logs.get("store")
 
 T = TypeVar("T")
 
-#: Chunks and surroundings that are kept in memory for the next search: a few megabytes.
-MAX_CHUNKS, MAX_SURROUNDINGS = 1_000, 4_000
+#: Chunks and places of rows that are kept in memory for the next search: a few megabytes.
+MAX_CHUNKS, MAX_PLACES = 1_000, 20_000
 
 
 def open_index(
@@ -88,7 +89,7 @@ class SqliteIndex:
         self._frequencies = keywords.Frequencies()
         self._without = RowCache[str, int](limit=8)
         self._chunks = RowCache[int, StoredChunk](limit=MAX_CHUNKS)
-        self._around = RowCache[tuple[int, int], Surroundings](limit=MAX_SURROUNDINGS)
+        self._places = RowCache[int, Place](limit=MAX_PLACES)
         self._database = Database(
             self.path,
             application_id=APPLICATION_ID,
@@ -290,13 +291,13 @@ class SqliteIndex:
 
     def around(self, rowids: Iterable[int], *, reach: int) -> dict[int, Surroundings]:
         """Return, for each row, the rows of the same document at most ``reach`` chunks away."""
+        assert reach <= documents.MAX_REACH
         rows = list(rowids)
         with self._database.read() as connection:
-            known = self._around.of(connection)
-            if missing := [row for row in rows if (row, reach) not in known]:
-                found = documents.around(connection, missing, reach)
-                known |= {(row, reach): near for row, near in found.items()}
-            return {row: known[row, reach] for row in rows if (row, reach) in known}
+            known = self._places.of(connection)
+            if missing := [row for row in rows if row not in known]:
+                known |= documents.places(connection, missing)
+            return {row: known[row].around(reach) for row in rows if row in known}
 
     def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
         """Return the dates of the notes of these rows. Rows of undated notes are left out."""

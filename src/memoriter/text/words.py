@@ -38,6 +38,9 @@ def word_tokens(word: str) -> tuple[str, ...]:
     >>> word_tokens("backups"), word_tokens("src/myTools.py")
     (('backup',), ('src/mytools.py', 'src', 'mytools.py', 'mytools', 'mytool', 'tool', 'py'))
     """
+    if word.isalpha() and word.isascii() and word[1:].islower() and len(word) <= MAX_TOKEN:
+        plain = word.lower()  # a shortcut: most words have neither parts nor accents
+        return () if plain in ENGLISH else (stem(plain),)
     if word[-3:].lower() in ("n't", "n’t"):
         return ()  # don't, won't, isn't: always an auxiliary
     word = _CLITIC.sub("", word).replace(",", "")
@@ -166,6 +169,8 @@ def stem(word: str) -> str:
     """
     if len(word) <= 3 or word in _UNCHANGED:
         return word
+    if word[-1] not in "sdgye":  # no ending below
+        return _IRREGULAR.get(word, word)
     return _IRREGULAR.get(word) or _without_final_e(_without_adverb(_without_tense(_without_plural(word))))
 
 
