@@ -339,6 +339,24 @@ def test_a_chunk_that_gets_its_vector_later_moves_to_a_new_row_and_keeps_its_wor
     assert index.around([3], reach=1)[3].all == (3, 2)
 
 
+@pytest.mark.parametrize("length", [3, 20, 400])
+def test_the_rows_around_a_chunk_are_the_same_in_short_and_long_documents(index: Index, length: int) -> None:
+    put(index, "a.md", "before")
+    put(index, "long.md", *(f"line {number}" for number in range(length)))
+    put(index, "z.md", "after")
+    asked = [2, 3, length // 2, length, length + 1]
+    expected = {
+        row: (row, *range(row - 1, max(1, row - 9), -1), *range(row + 1, min(length + 2, row + 9)))
+        for row in asked
+        if row > 1
+    }
+    for rows in ([asked[2]], asked):  # the second time some are known
+        found = index.around([row for row in rows if row > 1], reach=8)
+        assert {row: near.all for row, near in found.items()} == {
+            row: expected[row] for row in rows if row > 1
+        }
+
+
 def test_without_an_embedder_no_chunk_lacks_a_vector(index: Index) -> None:
     put(index, "a.md", "one")
     assert (index.rows_without(""), index.rows_without("m")) == ([], [1])

@@ -11,8 +11,9 @@ words of the query, since a scale of cosines does not apply to exact matches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memoriter.records import Part
@@ -63,17 +64,33 @@ class Weights:
         return [leg for leg in legs if leg.values]
 
 
-@dataclass(frozen=True, slots=True)
 class Scored:
-    """A chunk row with the parts of its score."""
+    """A chunk row with its score, which is the sum of its parts. The parts are computed at first use."""
 
-    rowid: int
-    parts: tuple[Part, ...]
-    #: The sum of the parts. Sorting asks for it often.
-    score: float = field(init=False, compare=False)
+    __slots__ = ("_parts", "rowid", "score")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "score", sum([part.contribution for part in self.parts]))
+    def __init__(
+        self, rowid: int, parts: tuple[Part, ...] | Callable[[], tuple[Part, ...]], score: float | None = None
+    ) -> None:
+        self.rowid = rowid
+        self._parts = parts
+        self.score = sum([part.contribution for part in self.parts]) if score is None else score
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What each leg contributes."""
+        if not isinstance(self._parts, tuple):
+            self._parts = self._parts()
+        return self._parts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Scored) and (self.rowid, self.parts) == (other.rowid, other.parts)
+
+    def __hash__(self) -> int:
+        return hash(self.rowid)
+
+    def __repr__(self) -> str:
+        return f"Scored({self.rowid!r}, {self.parts!r})"
 
 
 # ---- fusion -------------------------------------------------------------------------------------------------------
@@ -102,14 +119,22 @@ def score_rows(legs: Sequence[Leg], rows: Iterable[int]) -> list[Scored]:
     """Return these rows with the parts of their scores, best first."""
     total = sum(leg.weight for leg in legs) or 1.0
     shares = [(leg.name, leg.weight / total, leg.values) for leg in legs]
-    found = [Scored(row, tuple(_parts(shares, row))) for row in rows]
+    found = [Scored(row, partial(_parts, shares, row), _score(shares, row)) for row in rows]
     return sorted(found, key=lambda item: (-item.score, item.rowid))
 
 
-def _parts(shares: Iterable[tuple[str, float, Mapping[int, float]]], row: int) -> list[Part]:
-    return [
+_Shares = Sequence[tuple[str, float, Mapping[int, float]]]
+"""The name, the share of the score, and the values of each leg."""
+
+
+def _score(shares: _Shares, row: int) -> float:
+    return sum([values[row] * share for _, share, values in shares if row in values])
+
+
+def _parts(shares: _Shares, row: int) -> tuple[Part, ...]:
+    return tuple(
         Part(name, values[row], share, values[row] * share) for name, share, values in shares if row in values
-    ]
+    )
 
 
 def by_value(legs: Sequence[Leg]) -> list[Leg]:
@@ -150,7 +175,7 @@ def _age(item: Scored, day: str | None, half_life_days: float, today: date) -> S
     freshness = 0.5 ** (age / half_life_days)
     loss = -item.score * MAX_DECAY * (1 - freshness)
     part = Part("decay", freshness, -item.score * MAX_DECAY, loss, f"{age} days old")
-    return replace(item, parts=(*item.parts, part))
+    return Scored(item.rowid, (*item.parts, part))
 
 
 def above(scored: Sequence[Scored], min_score: float, is_exact: Callable[[Scored], bool]) -> list[Scored]:

@@ -279,7 +279,7 @@ def _blend(item: Scored, logit: float | None, weight: float) -> Scored:
         parts += (
             Part("rerank", worth, 1 - share, worth * (1 - share), "a model read the query and these lines"),
         )
-    return replace(item, parts=parts)
+    return Scored(item.rowid, parts)
 
 
 def value_of(logit: float) -> float:

@@ -44,6 +44,10 @@ _QUICK_CHECK = re.compile(
     r"(?:j(?:an(?:uary)?|une?|uly?)|feb(?:ruary)?|ma(?:r(?:ch)?|y)|apr(?:il)?|aug(?:ust)?"
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
 )
+# The same for ASCII text without a digit, where only a month by itself can be a date.
+_QUICK_NAMES = tuple(_ALONE.split("|"))
+_QUICK_CHECK_OF_NAMES = re.compile(r"(?:in|since|until|during|early|late|mid)[\s-]+(?:may|march)")
+_DIGIT = re.compile(r"\d")
 _IN_WORDS = re.compile(
     rf"""
     (?<![\w@/.-]) (?:
@@ -104,11 +108,20 @@ def take_dates(text: str, tokens: list[str]) -> str:
         tokens.extend(stated)
         return " " if stated else match[0]
 
+    if text.isascii() and not _DIGIT.search(text):
+        return _IN_WORDS.sub(take, text) if _names_a_month(text.lower()) else text
     for form in _forms_in(text):
         text = form.sub(take, text)
     for match in _IN_FIGURES.finditer(text):
         tokens.extend(_date_tokens(match))
     return text
+
+
+def _names_a_month(lower: str) -> bool:
+    """Return whether a lower-case text without a digit may contain a month by itself."""
+    return any(name in lower for name in _QUICK_NAMES) or (
+        ("may" in lower or "march" in lower) and _QUICK_CHECK_OF_NAMES.search(lower) is not None
+    )
 
 
 def find_dates(text: str) -> Iterator[tuple[int, int, list[str]]]:

@@ -101,13 +101,12 @@ def _cut(text: str, *, characters: bool) -> list[str]:
     """
     more: list[str] = []
     if text.isascii():
-        words = _ASCII_WORD.findall(take_dates(text, more))
-    else:
-        text = CHINESE.sub(" ", take_dates(text, more))
-        words = _WORD.findall(text)
-        if characters:
-            more += dict.fromkeys("".join(run for run in _CJK_RUN.findall(text) if len(run) > 1))
-    return [*chain.from_iterable(map(_known.__getitem__, words)), *more]
+        pieces = take_dates(text, more).split()  # a word contains no space
+        return [*chain.from_iterable(map(_known_pieces.__getitem__, pieces)), *more]
+    text = CHINESE.sub(" ", take_dates(text, more))
+    if characters:
+        more += dict.fromkeys("".join(run for run in _CJK_RUN.findall(text) if len(run) > 1))
+    return [*chain.from_iterable(map(_known.__getitem__, _WORD.findall(text))), *more]
 
 
 def _every_word(text: str) -> list[str]:
@@ -147,15 +146,27 @@ class _Known(dict[str, tuple[str, ...]]):
     def __missing__(self, word: str) -> tuple[str, ...]:
         if _is_cjk(word):
             return _pairs(word)  # as fast as a lookup
-        tokens = word_tokens(word)
+        tokens = self._tokens(word)
         if len(word) <= MAX_TOKEN:
             if len(self) >= 50_000:  # about 10 MB
                 self.clear()
             self[word] = tokens
         return tokens
 
+    def _tokens(self, word: str) -> tuple[str, ...]:
+        return word_tokens(word)
 
-_known = _Known()
+
+class _KnownPieces(_Known):
+    """The same for what is between two spaces of an ASCII text, such as "(done," or "and/or"."""
+
+    def _tokens(self, piece: str) -> tuple[str, ...]:
+        if piece.isalnum():
+            return word_tokens(piece)
+        return tuple(chain.from_iterable(map(_known.__getitem__, _ASCII_WORD.findall(piece))))
+
+
+_known, _known_pieces = _Known(), _KnownPieces()
 
 
 # ---- Chinese variants --------------------------------------------------------------------------------------------

@@ -41,6 +41,11 @@ def word_tokens(word: str) -> tuple[str, ...]:
     if word.isalpha() and word.isascii() and word[1:].islower() and len(word) <= MAX_TOKEN:
         plain = word.lower()  # a shortcut: most words have neither parts nor accents
         return () if plain in ENGLISH else (stem(plain),)
+    return _other_tokens(word)
+
+
+def _other_tokens(word: str) -> tuple[str, ...]:
+    """Return the tokens of a word that has parts, accents, digits, capitals or an apostrophe."""
     if word[-3:].lower() in ("n't", "n’t"):
         return ()  # don't, won't, isn't: always an auxiliary
     word = _CLITIC.sub("", word).replace(",", "")

@@ -75,7 +75,10 @@ class Nearest:
             return {}
         self.engine.ready(identity)
         with self._database.snapshot() as connection:
-            return dict(plausible(list(self.engine.cosines(connection, query, identity, rows).items())))
+            found = self.engine.cosines(connection, query, identity, rows)
+            if all(map((0.0).__le__, found.values())) and all(map((1.0).__ge__, found.values())):
+                return found
+            return dict(plausible(list(found.items())))
 
     def _unit(self, vector: Vector, dimensions: int) -> Vector | None:
         last = self._last
