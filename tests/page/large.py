@@ -53,5 +53,9 @@ def map_of(count: int) -> bytes:
         }
         for number in range(count)
     ]
-    rest = {"regions": [], "total": count, "method": "pca", "generation": 1, "degraded": None}
+    regions = [
+        {"name": f"{word} and {WORDS[place - 1]}", "x": place % 4 / 2 - 0.75, "y": place // 4 / 2 - 0.5}
+        for place, word in enumerate(WORDS)
+    ]
+    rest = {"regions": regions, "total": count, "method": "pca", "generation": 1, "degraded": None}
     return encode_json({"points": points, **rest})

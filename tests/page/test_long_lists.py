@@ -26,6 +26,22 @@ READ = """() => {
   const row = rows.find((one) => one.getBoundingClientRect().top > 60);
   return row && [row.querySelector(".row").textContent, Math.round(row.getBoundingClientRect().top)];
 }"""
+#: Scrolls by distances, one in each frame of 16 ms, and returns the number of rows that each frame created.
+FRAMES = """(distances) => {
+  const waiting = [];
+  window.requestAnimationFrame = (act) => waiting.push(act);
+  let time = performance.now();
+  const isRow = (node) => node.matches("tr[data-id]");
+  const watch = new MutationObserver(() => {});
+  watch.observe(document.querySelector(".entries tbody"), { childList: true });
+  return distances.map((pixels) => {
+    scrollBy(0, pixels);
+    dispatchEvent(new Event("scroll"));
+    time += 16;
+    for (const act of waiting.splice(0)) act(time);
+    return watch.takeRecords().flatMap((one) => [...one.addedNodes]).filter(isRow).length;
+  });
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +84,17 @@ def test_only_rows_in_sight_exist_and_a_reload_keeps_the_place(gateway: Served, 
     page.reload()
     expect(page.get_by_role("link", name=before[0])).to_be_in_viewport()
     assert page.evaluate(READ) == before
+
+
+def test_rows_that_fly_by_are_not_drawn_and_those_in_sight_come_in_several_frames(
+    gateway: Served, visit: Visit
+) -> None:
+    page = visit(gateway, "#/memories").page
+    expect(page.locator(".entries tr[data-id]").nth(20)).to_be_attached()
+    came = page.evaluate(FRAMES, [0] * 5 + [800] * 10 + [-500] * 10 + [0] * 10)
+    assert came[5:25] == [0] * 20
+    assert max(came) == 8
+    assert sum(came[25:]) > 20
 
 
 def test_a_change_elsewhere_does_not_move_what_is_read(gateway: Served, visit: Visit) -> None:

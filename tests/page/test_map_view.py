@@ -42,6 +42,17 @@ ZOOMS = """async (count) => {
     await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   }
 }"""
+#: Zooms once, and returns the transforms of the picture in the frames until it is drawn again.
+ZOOM_ONCE = """async () => {
+  const canvas = document.querySelector("canvas.map");
+  const seen = [];
+  document.querySelector("[aria-label='Zoom in']").click();
+  do {
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    seen.push(canvas.style.transform);
+  } while (seen.at(-1));
+  return seen;
+}"""
 
 
 def show_many(page: Page, count: int) -> None:
@@ -65,6 +76,15 @@ def test_fifty_thousand_points_stay_smooth(gateway: Served, visit: Visit) -> Non
         assert worked() / 6 < MAX_ZOOM_S
 
 
+def test_the_picture_is_scaled_until_the_points_are_drawn_again(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/health").page
+    show_many(page, POINTS)
+    page.wait_for_function(f"() => ({COLOURS})() > 5")
+    first, *_, last = page.evaluate(ZOOM_ONCE)
+    assert first.endswith("scale(1.4)")
+    assert last == ""
+
+
 def test_regions_have_names_from_their_texts(gateway: Served, visit: Visit) -> None:
     for number in range(8):
         gateway.ask(
@@ -72,7 +92,7 @@ def test_regions_have_names_from_their_texts(gateway: Served, visit: Visit) -> N
         )
         gateway.ask("entries.add", text=f"每个月定投第{number}只指数基金，金额固定")
     page = visit(gateway, "#/map").page
-    names = page.locator(".map-names span")
+    names = page.locator(".map-names span:not([hidden])")
     expect(names.first).to_be_visible()
     known = [one["name"] for one in gateway.ask("map.get")["regions"]]
     assert set(names.all_inner_texts()) <= set(known)

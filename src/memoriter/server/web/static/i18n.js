@@ -77,8 +77,10 @@ function argument(value) {
   return typeof value === "number" ? number(value, 3) : value;
 }
 
-// A formatter is expensive to create, and a list needs the same few for every row.
+// A formatter is expensive to create, and a list needs the same few for every row. Its results repeat, too.
 const formatters = new Map();
+const results = new Map();
+const MAX_RESULTS = 5000;
 
 function formatter(kind, form) {
   const name = `${kind} ${locale()} ${JSON.stringify(form)}`;
@@ -86,9 +88,16 @@ function formatter(kind, form) {
   return formatters.get(name);
 }
 
+function once(name, format) {
+  const key = `${locale()} ${name}`;
+  if (results.size > MAX_RESULTS) results.clear();
+  if (!results.has(key)) results.set(key, format());
+  return results.get(key);
+}
+
 export function number(value, digits = 0, { exactly = false } = {}) {
   const form = { maximumFractionDigits: digits, minimumFractionDigits: exactly ? digits : 0 };
-  return formatter("NumberFormat", form).format(value);
+  return once(`${value} ${digits} ${exactly}`, () => formatter("NumberFormat", form).format(value));
 }
 
 /** Format a count for small spaces: 1.6K; 1.6万. */
@@ -146,5 +155,6 @@ export function ago(seconds) {
   const away = seconds - Date.now() / 1000;
   const [unit, size] = TIME_UNITS.find(([, length]) => Math.abs(away) >= length) ?? ["second", 1];
   if (unit === "second" && Math.abs(away) < 45) return t("time.now");
-  return formatter("RelativeTimeFormat", { numeric: "auto" }).format(Math.round(away / size), unit);
+  const count = Math.round(away / size);
+  return once(`${count} ${unit}`, () => formatter("RelativeTimeFormat", { numeric: "auto" }).format(count, unit));
 }

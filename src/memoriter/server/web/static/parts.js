@@ -29,8 +29,8 @@ export function stars(value) {
       "aria-label": t("entry.importance.of", { n: number(value, 1) }),
       title: number(value, 1),
     },
-    el("span", { class: "on", "aria-hidden": "true" }, "★".repeat(whole)),
-    el("span", { class: "off", "aria-hidden": "true" }, "★".repeat(5 - whole)),
+    "★".repeat(whole),
+    el("span", { class: "off" }, "★".repeat(5 - whole)),
   );
 }
 

@@ -5,10 +5,12 @@ import { el, measure } from "./dom.js";
 
 export const PAGE_SIZE = 100;
 const OVERSCAN = 12; // rows drawn above and below the sight
-const MIN_OVERSCAN = 4; // with fewer than these, rows are drawn again
+const MIN_OVERSCAN = 5; // with fewer than these, rows are drawn again
+const NEW_ROWS = 8; // created in one frame; the others follow in the next frames
 const AHEAD = 60; // rows whose data is requested before they come into sight
 const MAX_KEPT = 2000; // rows in memory
 const PAUSE_MS = 60; // a reader who flies over the list requests only where they land
+const FLIGHT = 10; // pixels per millisecond, a dozen screens per second: rows that fly by are not drawn
 const STOPPED_MS = 150;
 
 /** `body` is the tbody. `request({ offset, around })` returns `{ items, offset, total }`. `draw(item)` returns a row,
@@ -25,6 +27,7 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
   let height = 0;
   let asked = null; // the range that is being requested
   let frame = 0;
+  let seen = { y: scrollY, at: 0 }; // where the reader was in the last frame
   let pause = 0;
   let stopped = 0;
   let turn = 0; // changes when a new list starts
@@ -44,34 +47,55 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     return !isStale && height > 0 && span.from <= least.from && least.to <= span.to;
   }
 
+  // What is in sight comes first. Rows beyond the number for one frame come in the next ones; until then their place is
+  // empty, or shows the row as it was.
   function render() {
-    const { from, to } = range();
-    const kept = new Map();
-    const wanted = [];
-    let focused = null; // takes the place of what had the focus
-    for (let index = from; index < to; index++) {
-      const item = items.get(index);
-      const id = item ? item.id : `blank-${wanted.length}`; // by place: a reader who flies over the list sees the same ones
-      const old = rows.get(id);
-      const node = old && isSame(old.item, item) ? old.node : item ? draw(item) : blank();
-      if (old?.index !== index || old.node !== node) node.setAttribute("aria-rowindex", String(index + 2));
-      if (old && old.node !== node && old.node.contains(document.activeElement)) focused = sameIn(node, old.node);
-      kept.set(id, { node, item, index });
-      wanted.push(node);
-    }
-    rows = kept;
-    span = { from, to };
-    isStale = false;
-    place([from > 0 && above, ...wanted, to < total && below].filter(Boolean));
+    const { from, to, first } = range();
+    const { nodes, put, focus } = drawing(from);
+    let [start, end] = [first, first];
+    while (end < to && put(end)) end++;
+    while (start > from && put(start - 1)) start--;
+    span = { from: start, to: end };
+    const wanted = Array.from({ length: end - start }, (_, offset) => nodes.get(start + offset));
+    place([start > 0 && above, ...wanted, end < total && below].filter(Boolean));
     if (!height && wanted.length > 0 && items.size > 0) {
       height = wanted[0].getBoundingClientRect().height; // a list that is not visible has none
       if (height) return render();
     }
-    measure(above, "--height", `${from * height}px`);
-    measure(below, "--height", `${(total - to) * height}px`);
-    focused?.focus({ preventScroll: true });
+    measure(above, "--height", `${start * height}px`);
+    measure(below, "--height", `${(total - end) * height}px`);
+    focus();
     drawn();
+    if (isStale && height) schedule();
     return wantMore(from, to);
+  }
+
+  // `put(index)` creates the node of a row or keeps the one it has. It returns false if it has none and its turn is later.
+  function drawing(from) {
+    const nodes = new Map(); // index → node
+    const before = rows;
+    let left = height ? NEW_ROWS : 1; // one row shows the height of all
+    let focused = null; // takes the place of what had the focus
+    rows = new Map();
+    isStale = false;
+
+    function put(index) {
+      const item = items.get(index);
+      const id = item ? item.id : `blank-${index - from}`; // by place: a reader who flies over the list sees the same ones
+      const old = before.get(id);
+      const isKept = old && isSame(old.item, item);
+      const isLate = !isKept && item && left-- <= 0;
+      isStale ||= Boolean(isLate);
+      if (isLate && !old) return false;
+      const node = isKept || isLate ? old.node : item ? draw(item) : blank();
+      if (old?.index !== index || old.node !== node) node.setAttribute("aria-rowindex", String(index + 2));
+      if (old && old.node !== node && old.node.contains(document.activeElement)) focused = sameIn(node, old.node);
+      rows.set(id, { node, item: isLate ? old.item : item, index });
+      nodes.set(index, node);
+      return true;
+    }
+
+    return { nodes, put, focus: () => focused?.focus({ preventScroll: true }) };
   }
 
   const isSame = (old, item) => old === item || (old && item && key(old) === key(item));
@@ -87,11 +111,11 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
   }
 
   function wantMore(from, to) {
-    const seen = missing(from, to);
-    const start = seen ?? missing(Math.max(0, from - AHEAD), Math.min(total, to + AHEAD));
+    const inSight = missing(from, to);
+    const start = inSight ?? missing(Math.max(0, from - AHEAD), Math.min(total, to + AHEAD));
     if (start === null || (asked && asked.from <= start && start < asked.to)) return;
     clearTimeout(pause);
-    pause = setTimeout(() => load(start, from), seen === null ? 0 : PAUSE_MS);
+    pause = setTimeout(() => load(start, from), inSight === null ? 0 : PAUSE_MS);
   }
 
   function missing(from, to) {
@@ -125,12 +149,15 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     for (const index of items.keys()) if (Math.abs(index - first) > MAX_KEPT / 2) items.delete(index);
   }
 
-  function schedule() {
-    if (!frame)
-      frame = requestAnimationFrame(() => {
-        frame = 0;
-        if (body.isConnected && !isDrawn()) render();
-      });
+  const schedule = () => (frame ||= requestAnimationFrame(follow));
+
+  // Rows that fly by wait until the reader slows down. The space in their place looks like rows whose data is on its way.
+  function follow(now) {
+    frame = 0;
+    const isFlying = Math.abs(scrollY - seen.y) > FLIGHT * (now - seen.at);
+    seen = { y: scrollY, at: now };
+    if (isFlying) schedule();
+    else if (body.isConnected && !isDrawn()) render();
   }
 
   function scrolled() {
@@ -208,7 +235,7 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     },
     /** Draw every row again, for example after the selection has changed. */
     redraw() {
-      rows = new Map();
+      for (const row of rows.values()) row.item = undefined;
       render();
     },
     anchor,
@@ -253,5 +280,5 @@ function space() {
 
 /** A row whose data is on its way. */
 function blank() {
-  return el("tr", { class: "blank" }, el("td"), el("td"));
+  return el("tr", { class: "blank" }, el("td"));
 }

@@ -1,6 +1,9 @@
 // Up to fifty thousand points on a canvas, with zoom, panning, selection and the point under the pointer. The view decides
 // what the points mean, which of them are shown, and their colours. A second canvas above the points shows what follows the
 // pointer, so that moving it does not draw the points again.
+//
+// Points are drawn in slices, into a picture that is shown when it is complete. Until then, the picture before is moved and
+// scaled to where its points are now.
 
 import { nearest } from "./nearest.js";
 import { picture } from "./stamps.js";
@@ -9,10 +12,11 @@ const MARGIN = 24;
 const HIT_RADIUS_PX = 12; // pixels between the pointer and a point that it still hits
 const MAX_ZOOM = 60;
 const MIN_DRAG_PX = 4; // a press that moves fewer pixels is a click
-const DRAW_MS = 30; // work on points in one frame; the first drawing of many takes longer
-const BLOCK = 4096; // points between two looks at the clock
+const SLICE_MS = { moving: 2, still: 12 }; // work on points in one frame
+const BLOCK = 512; // points between two looks at the clock
 
-export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLook }) {
+/** `place` contains both canvases and gets the events. `onLook(toX, toY, box)` is called when the view has moved. */
+export function scatter(place, { canvas, layer, painter, onBrush, onPick, onHover, onLook }) {
   const above = layer.getContext("2d");
   let points = [];
   let [xs, ys, sizes] = [[], [], []]; // of the points
@@ -26,8 +30,12 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
   let brush = null;
   let hovered = null;
   let frame = 0;
-  let isStale = true; // the points have to be drawn again, not only the layer
+  let isStale = true; // the points have to be drawn again
   let drawn = 0; // how many of them are: first those that are not chosen, then those that are
+  let drawnFor = look; // the view for which they are being drawn
+  let shownFor = look; // the view for which the picture on the canvas was drawn
+  let movedTo = null; // the view of the last frame
+  let isLayerEmpty = true;
   let image = null;
   let box = { width: 1, height: 1 };
   let unit = 1; // pixels per unit of the data
@@ -46,33 +54,53 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
   const fromX = (x) => (x - look.x - box.width / 2) / (unit * look.scale) + middleX();
   const fromY = (y) => (y - look.y - box.height / 2) / (unit * look.scale) + middleY();
 
+  const isDrawing = () => drawn < 2 * points.length;
+
   function draw() {
     frame = 0;
+    const isMoving = movedTo !== look;
+    movedTo = look;
     const ratio = Math.min(2, devicePixelRatio || 1);
-    const [width, height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
-    if (!image || canvas.width !== width || canvas.height !== height) {
-      for (const one of [canvas, layer]) Object.assign(one, { width, height });
-      const colours = painter();
-      image = picture(canvas, ratio, getComputedStyle(canvas).backgroundColor, colours.inks);
-      inkOf = new Uint8Array(points.length);
-      for (let index = 0; index < points.length; index++) inkOf[index] = colours.inkOf(points[index]);
-      isStale = true;
-    }
-    if (isStale) ((drawn = 0), image.clear(), onLook(toX, toY));
-    isStale = false;
-    if (drawn < 2 * points.length) drawPoints();
-    above.setTransform(ratio, 0, 0, ratio, 0, 0);
-    above.clearRect(0, 0, box.width, box.height);
-    if (hovered) ring(toX(hovered.x), toY(hovered.y));
-    if (brush) frameBrush();
+    prepare(ratio);
+    if (isStale && !isDrawing()) start();
+    if (isDrawing()) drawPoints(isMoving ? SLICE_MS.moving : SLICE_MS.still);
+    if (isMoving) onLook(toX, toY, box);
+    movePicture();
+    drawLayer(ratio);
+    if (isDrawing() || isStale) soonAbove();
   }
 
-  function drawPoints() {
+  function prepare(ratio) {
+    const [width, height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
+    if (image && canvas.width === width && canvas.height === height) return;
+    for (const one of [canvas, layer]) Object.assign(one, { width, height });
+    const colours = painter();
+    image = picture(canvas, ratio, getComputedStyle(canvas).backgroundColor, colours.inks);
+    inkOf = new Uint8Array(points.length);
+    for (let index = 0; index < points.length; index++) inkOf[index] = colours.inkOf(points[index]);
+    start();
+  }
+
+  function start() {
+    isStale = false;
+    drawnFor = look;
+    drawn = 0;
+    image.clear();
+    if (points.length === 0) show();
+  }
+
+  function show() {
+    image.show();
+    shownFor = drawnFor;
+  }
+
+  function drawPoints(duration) {
     // Smaller symbols when there are many.
     const crowd = points.length > 20_000 ? 0.45 : points.length > 3000 ? 0.72 : points.length > 400 ? 1 : 1.35;
-    const zoomed = crowd * Math.min(1.8, Math.sqrt(look.scale));
-    const [scale, left, top] = [unit * look.scale, toX(0), toY(0)];
-    const until = performance.now() + DRAW_MS;
+    const zoomed = crowd * Math.min(1.8, Math.sqrt(drawnFor.scale));
+    const scale = unit * drawnFor.scale;
+    const [left, top] = [box.width / 2 + drawnFor.x - middleX() * scale, box.height / 2 + drawnFor.y - middleY() * scale];
+    const until = performance.now() + duration;
     do {
       const end = Math.min(2 * points.length, drawn + BLOCK);
       for (; drawn < end; drawn++) {
@@ -81,9 +109,24 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
         if (bright[index] !== isBright) continue;
         image.put(inkOf[index], left + xs[index] * scale, top + ys[index] * scale, sizes[index] * zoomed, isBright ? 0.85 : 0.13);
       }
-    } while (drawn < 2 * points.length && performance.now() < until);
-    image.show();
-    if (drawn < 2 * points.length) soonAbove();
+    } while (isDrawing() && performance.now() < until);
+    if (!isDrawing()) show();
+  }
+
+  function movePicture() {
+    const by = look.scale / shownFor.scale;
+    const [x, y] = [box.width / 2, box.height / 2];
+    const moved = `translate(${x + look.x - (x + shownFor.x) * by}px, ${y + look.y - (y + shownFor.y) * by}px) scale(${by})`;
+    canvas.style.transform = look === shownFor ? "" : moved;
+  }
+
+  function drawLayer(ratio) {
+    if (isLayerEmpty && !hovered && !brush) return;
+    isLayerEmpty = !hovered && !brush;
+    above.setTransform(ratio, 0, 0, ratio, 0, 0);
+    above.clearRect(0, 0, box.width, box.height);
+    if (hovered) ring(toX(hovered.x), toY(hovered.y));
+    if (brush) frameBrush();
   }
 
   function ring(x, y) {
@@ -120,18 +163,18 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
   }
 
   // Touch scrolls the page until the map is zoomed or in selection mode. Then dragging moves the map.
-  const held = () => canvas.classList.toggle("held", brushing || look.scale > 1.01);
+  const held = () => place.classList.toggle("held", brushing || look.scale > 1.01);
 
   const near = (x, y) =>
     points[find(fromX(x), fromY(y), HIT_RADIUS_PX / (unit * look.scale), (index) => bright[index])] ?? null;
 
   const at = (event) => {
-    const { left, top } = canvas.getBoundingClientRect();
+    const { left, top } = place.getBoundingClientRect();
     return [event.clientX - left, event.clientY - top];
   };
 
   function down(event) {
-    canvas.setPointerCapture(event.pointerId);
+    place.setPointerCapture(event.pointerId);
     const [x, y] = at(event);
     touches.set(event.pointerId, [x, y]);
     drag = { x, y, moved: false, brush: brushing || event.shiftKey };
@@ -189,20 +232,20 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
     image = null;
     soon();
   };
-  canvas.addEventListener("pointerdown", down);
-  canvas.addEventListener("pointermove", move);
-  canvas.addEventListener("pointerup", up);
-  canvas.addEventListener("pointercancel", up);
-  canvas.addEventListener("pointerleave", () => {
+  place.addEventListener("pointerdown", down);
+  place.addEventListener("pointermove", move);
+  place.addEventListener("pointerup", up);
+  place.addEventListener("pointercancel", up);
+  place.addEventListener("pointerleave", () => {
     hovered = null;
     onHover(null);
     soonAbove();
   });
-  canvas.addEventListener("wheel", wheel, { passive: false });
+  place.addEventListener("wheel", wheel, { passive: false });
   document.addEventListener("memoriter:theme", repaint);
   const system = matchMedia("(prefers-color-scheme: dark)");
   system.addEventListener("change", repaint);
-  const watching = new ResizeObserver(() => (measure(), soon()));
+  const watching = new ResizeObserver(() => (measure(), (movedTo = null), soon()));
   watching.observe(canvas);
 
   return {
@@ -216,6 +259,7 @@ export function scatter(canvas, { layer, painter, onBrush, onPick, onHover, onLo
       bounds = spread(xs, ys);
       find = nearest(xs, ys, bounds);
       hovered = null;
+      movedTo = null;
       measure();
       repaint();
     },

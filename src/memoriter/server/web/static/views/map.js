@@ -12,7 +12,7 @@ import { TYPES, dateField, fromDateField } from "../parts.js";
 import { amend, here } from "../router.js";
 import { pause } from "../steps.js";
 import { COLOURINGS, painter, rampLegend } from "./map_colours.js";
-import { mapLegend, mapTip, mapTools, placeNames, pointLine } from "./map_parts.js";
+import { mapLegend, mapTip, mapTools, pointLine, regionNames } from "./map_parts.js";
 import { peekPanel } from "./peek.js";
 
 const MOST_POINTS = 50_000;
@@ -42,8 +42,9 @@ export function mapView(main) {
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
   const canvas = el("canvas", { class: "map", role: "img", "aria-label": t("map.label") });
   const layer = el("canvas", { class: "map-layer", "aria-hidden": "true" });
-  const names = el("div", { class: "map-names", "aria-hidden": "true" });
+  const names = regionNames();
   const tip = mapTip(canvas);
+  const picture = el("div", { class: "map-picture" }, canvas, names.node, layer);
   const tools = el("div", { class: "map-tools" });
   const legend = el("div", { class: "map-legend", role: "group", "aria-label": t("map.legend") });
   const list = el("div", { class: "lines" });
@@ -57,7 +58,7 @@ export function mapView(main) {
       el("h2", { class: "hidden" }, t("map.title")),
       tools,
       legend,
-      el("div", { class: "map-place" }, canvas, names, layer, tip.node),
+      el("div", { class: "map-place" }, picture, tip.node),
     ),
     el("section", { class: "map-list", "aria-label": t("map.list") }, summary, list),
   );
@@ -85,13 +86,14 @@ export function mapView(main) {
     problem,
     split,
   );
-  const drawing = scatter(canvas, {
+  const drawing = scatter(picture, {
+    canvas,
     layer,
     painter: () => painter(colouring),
     onBrush: (found) => select({ box: found }),
     onPick: (point) => peek.open(point.id),
     onHover: tip.show,
-    onLook: (toX, toY) => placeNames(names, regions, toX, toY),
+    onLook: (toX, toY, box) => names.place(regions, toX, toY, box),
   });
 
   const kept = (point) =>
@@ -252,7 +254,7 @@ export function mapView(main) {
   function switchMode(key) {
     mode = key;
     drawing.brushes(key === "brush");
-    canvas.classList.toggle("brushing", key === "brush");
+    picture.classList.toggle("brushing", key === "brush");
     drawTools();
   }
 

@@ -53,23 +53,30 @@ export function mapTip(canvas) {
   return { node, show };
 }
 
-/** Put the names of regions where their memories are. A name that would cover another is left out. */
-export function placeNames(node, regions, toX, toY) {
-  const taken = [];
-  const { clientWidth, clientHeight } = node;
-  fill(
-    node,
-    regions.map(({ name, x, y }) => {
+/** The names of regions, where their memories are. A name that would cover another is hidden. */
+export function regionNames() {
+  const node = el("div", { class: "map-names", "aria-hidden": "true" });
+  let shown = null;
+  let labels = [];
+  const place = (regions, toX, toY, { width, height }) => {
+    if (regions !== shown) {
+      shown = regions;
+      labels = regions.map(({ name }) => el("span", {}, name));
+      fill(node, labels);
+    }
+    const taken = [];
+    regions.forEach(({ name, x, y }, index) => {
       const [left, top] = [toX(x), toY(y)];
-      const width = 8 * name.length + 24;
-      const isFree = taken.every((other) => Math.abs(other.left - left) > width || Math.abs(other.top - top) > 24);
-      if (!isFree || left < 40 || top < 12 || left > clientWidth - 40 || top > clientHeight - 12) return null;
+      const room = 8 * name.length + 24;
+      const isFree = taken.every((other) => Math.abs(other.left - left) > room || Math.abs(other.top - top) > 24);
+      const isInside = left >= 40 && top >= 12 && left <= width - 40 && top <= height - 12;
+      labels[index].hidden = !isFree || !isInside;
+      if (labels[index].hidden) return;
       taken.push({ left, top });
-      const label = el("span", {}, name);
-      label.style.translate = `${Math.round(left)}px ${Math.round(top)}px`;
-      return label;
-    }),
-  );
+      labels[index].style.translate = `${Math.round(left)}px ${Math.round(top)}px`;
+    });
+  };
+  return { node, place };
 }
 
 /** The types on the map, each with a toggle. */

@@ -152,8 +152,10 @@ export function memoriesView(main) {
   }
 
   function row(entry) {
-    const only = (name, value, content) =>
-      el("a", { class: "only", tabindex: "-1", title: t("filter.only"), href: address("memories", open, { ...filters, [name]: value }) }, content);
+    const only = (name, value, text, looks) =>
+      el("a", { ...looks, tabindex: "-1", title: t("filter.only"), href: address("memories", open, { ...filters, [name]: value }) }, text);
+    const onlyLabel = (kind, name) =>
+      only(kind, name, t(`${kind}.${name}`), { class: "only label", "data-kind": kind, "data-name": name });
     return el(
       "tr",
       {
@@ -172,17 +174,17 @@ export function memoriesView(main) {
           "div",
           { class: "statement-line" },
           el("a", { class: "row", href: address("memories", entry.id, filters) }, entry.text),
-          (entry.tags ?? []).map((tag) => only("tag", tag, el("span", { class: "tag" }, tag))),
+          (entry.tags ?? []).map((tag) => only("tag", tag, tag, { class: "only tag" })),
         ),
       ),
       el(
         "td",
         { class: "col-type" },
-        only("type", entry.type, label("type", entry.type)),
+        onlyLabel("type", entry.type),
         entry.state !== "active" && label("state", entry.state),
       ),
       el("td", { class: "col-importance" }, stars(entry.importance)),
-      el("td", { class: "col-trust" }, only("trust", entry.trust, label("trust", entry.trust))),
+      el("td", { class: "col-trust" }, onlyLabel("trust", entry.trust)),
       el("td", { class: "col-created" }, when(entry.createdAt)),
       el(
         "td",
