@@ -40,8 +40,10 @@ SCROLLED = """async ([frames, pixels]) => {
   return performance.now() - start;
 }"""
 MAP_FRAMES = 60
+#: Runs of a motion. The best counts, because other programs can only make it slower.
+MOTIONS = 3
 #: Acts once in each of a number of frames, and returns the milliseconds.
-IN_FRAMES = """async (frames) => {{
+IN_FRAMES = """async ([frames]) => {{
   const canvas = document.querySelector("canvas.map");
   const {{ left, top, width, height }} = canvas.getBoundingClientRect();
   const [x, y] = [left + width / 2, top + height / 2];
@@ -204,11 +206,7 @@ def longest_tasks(running: Browser, gateway: Served) -> list[Row]:
     go(page, "#/map")
     expect(page.locator(".map-list .entry-line").first).to_be_visible()
     for name, script in (("zoomed", ZOOMED), ("moved", PANNED)):
-        with cpu_seconds(page) as worked:
-            took = page.evaluate(script, MAP_FRAMES)
-            each = worked() * 1000 / MAP_FRAMES
-        measured = f"{each:.1f} ms CPU per frame; {MAP_FRAMES * 1000 / took:.0f} frames per second"
-        rows.append((f"Map, {LARGE:,} points, {name}", measured, "20 ms; 50"))
+        rows.append((f"Map, {LARGE:,} points, {name}", *motion(page, script, MAP_FRAMES)))
     page.context.close()
     return rows
 
@@ -229,6 +227,8 @@ def longest(running: Browser, page: Page, place: str, shown: str) -> float:
         if page.locator(shown).first.is_visible():
             break
         go(page, before)
+    else:
+        raise TimeoutError(f"{place} does not show {shown}")
     names = {
         (event["pid"], event["tid"])
         for event in events
@@ -240,6 +240,19 @@ def longest(running: Browser, page: Page, place: str, shown: str) -> float:
     return max((event.get("tdur", event.get("dur", 0)) for event in tasks), default=0) / 1000
 
 
+def motion(page: Page, script: str, frames: int, *arguments: object) -> tuple[str, str]:
+    """Return the frames per second of the best of several runs, its CPU time per frame, and the goal."""
+    runs = list[tuple[float, float]]()
+    for _ in range(MOTIONS):
+        page.evaluate("() => scrollTo(0, 0)")
+        page.wait_for_timeout(1_000)  # what the run before has left
+        with cpu_seconds(page) as worked:
+            took = page.evaluate(script, [frames, *arguments])
+            runs.append((frames * 1000 / took, worked() * 1000 / frames))
+    rate, each = max(runs)
+    return f"{each:.1f} ms CPU per frame; {rate:.0f} frames per second", "20 ms; 50"
+
+
 # ---- the long list ------------------------------------------------------------------------------------------------
 
 
@@ -249,14 +262,9 @@ def scrolling(running: Browser, gateway: Served, count: int) -> list[Row]:
     expect(page.locator(".entries tr[data-id]").first).to_be_visible()
     before = held(page)
     rows = []
-    for name, pixels in (("slowly", 30), ("fast", 1_200), ("from end to end", count * ROW_PX // FRAMES)):
-        page.evaluate("() => scrollTo(0, 0)")
-        with cpu_seconds(page) as worked:
-            took = page.evaluate(SCROLLED, [FRAMES, pixels])
-            each = worked() * 1000 / FRAMES
-        rate = FRAMES * 1000 / took
-        measured = f"{each:.1f} ms CPU per frame; {rate:.0f} frames per second"
-        rows.append((f"{count:,} memories, scrolled {name}", measured, "20 ms; 50"))
+    end = count * ROW_PX // FRAMES
+    for name, pixels in (("slowly", 30), ("quickly", 150), ("fast", 1_200), ("from end to end", end)):
+        rows.append((f"{count:,} memories, scrolled {name}", *motion(page, SCROLLED, FRAMES, pixels)))
     rows += [
         (f"The next rows at row {place:,}", f"{seconds * 1000:.0f} ms CPU", "the same")
         for place, seconds in next_rows(page, (50, 1_000, count - 1_000)).items()

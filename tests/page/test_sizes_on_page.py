@@ -139,6 +139,16 @@ def test_home_and_notes_have_three_columns_on_a_wide_screen(gateway: Served, vis
     expect(outline).to_be_hidden()
 
 
+@pytest.mark.parametrize("width", [390, 1200, 1440, 1800])
+def test_the_search_box_ends_where_the_content_ends(width: int, gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search", viewport={"width": width, "height": 900}).page
+    expect(page.locator(".tile").last).to_be_visible()
+    assert right_of(page, ".query-box") == pytest.approx(right_of(page, ".tiles"), abs=1)
+    page.locator(".query").fill("server")
+    expect(page.locator(".hit").first).to_be_visible()
+    assert right_of(page, ".query-box") == pytest.approx(right_of(page, ".hit"), abs=1)
+
+
 def test_a_conversation_lists_the_words_of_the_user_on_a_wide_screen(gateway: Served, visit: Visit) -> None:
     said = [("user", f"Question {number}?") for number in range(30)]
     gateway.session("2026-02-12-questions", *said)
