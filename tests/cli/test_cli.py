@@ -143,6 +143,8 @@ def test_get_prints_only_the_lines(memoriter: Run) -> None:
     assert (done.returncode, done.stdout) == (0, "把数据库备份改到了新硬盘。\n")
     blank = memoriter("get", "MEMORY.md", "--from", "2", "--lines", "1")
     assert (blank.stdout, blank.stderr) == ("\n", "(lines 2–2 of 3)\n")
+    after = memoriter("get", "MEMORY.md", "--from", "9")
+    assert (after.stdout, after.stderr) == ("", "(line 9 is after the last line, 3)\n")
     as_json = json.loads(memoriter("get", "MEMORY.md", "--json").stdout)
     assert as_json == {
         "path": "MEMORY.md",

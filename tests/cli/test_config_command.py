@@ -51,6 +51,7 @@ def test_set_creates_a_private_file_and_hides_a_key(memoriter: Run, tmp_path: Pa
             ["set", "search.max_result", "9"],
             "Unknown setting 'search.max_result'; did you mean 'search.max_results'?",
         ),
+        (["get", "xyzzy"], "Unknown setting 'xyzzy'. `memoriter config show` lists all settings."),
         (["get", "search"], "'search' is a section. Name one of its settings, such as 'search.max_results'."),
         (
             ["set", "search.max_results", "many"],

@@ -186,7 +186,7 @@ class TestCollections:
         assert "'nowhere' is not a folder" in person.run(vault, *add, "docs", "nowhere", fails=True)
         assert "cannot be the name of a collection" in person.run(vault, *add, "a b", docs, fails=True)
         assert person.config() == {"workspace": str(vault)}
-        assert "There is no collection 'docs'. Collections: -." in person.run(
+        assert "There is no collection 'docs'. Add one with `memoriter collection add`." in person.run(
             vault, "collection", "remove", "docs", fails=True
         )
         person.run(vault, *add, "docs", docs)

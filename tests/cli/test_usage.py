@@ -74,6 +74,53 @@ def test_an_empty_text_gets_a_clear_sentence(memoriter: Run, arguments: list[str
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"Error: Invalid value: {message}")
 
 
+def test_arguments_are_shown_by_convention(memoriter: Run) -> None:
+    usage = {
+        command: memoriter(*command.split(), "--help").stdout.splitlines()[0].partition("[OPTIONS] ")[2]
+        for command in ("search", "forget", "approve", "config set")
+    }
+    assert usage == {
+        "search": "QUERY...",
+        "forget": "[ENTRY_ID]",
+        "approve": "[IDS]...",
+        "config set": "KEY VALUE",
+    }
+    assert memoriter("history").stderr.splitlines()[-1] == "Error: Missing argument 'ENTRY_ID'."
+
+
+def test_a_pipe_gets_utf8_whatever_the_encoding_of_the_terminal(
+    memoriter: Run, workspace: Path, tmp_path: Path
+) -> None:
+    memoriter("add", "我喜欢喝茶")
+    environment = {
+        **os.environ,
+        "MEMORITER_WORKSPACE": str(workspace),
+        "MEMORITER_HOME": str(tmp_path / "state"),
+        "MEMORITER_EMBEDDING__PROVIDER": "none",
+        "PYTHONIOENCODING": "ascii",
+    }
+    shown = subprocess.run(
+        [sys.executable, "-m", "memoriter", "list"], env=environment, check=True, capture_output=True
+    )
+    assert shown.stdout.decode().splitlines()[0].endswith("  我喜欢喝茶")
+
+
+def test_a_question_without_a_terminal_says_how_to_confirm(memoriter: Run) -> None:
+    entry = json.loads(memoriter("add", "I drink tea", "--json").stdout)
+    refused = memoriter("forget", entry["id"])
+    assert (refused.returncode, refused.stderr.splitlines()[-1]) == (
+        1,
+        "memoriter: Cancelled; nothing was changed. Without a terminal, confirm with --yes.",
+    )
+
+
+def test_add_says_which_statement_the_new_one_supersedes(memoriter: Run) -> None:
+    old = json.loads(memoriter("add", "I prefer tabs over spaces", "--json").stdout)
+    added, superseded = memoriter("add", "I prefer spaces over tabs").stdout.splitlines()
+    assert added.startswith("Added: ")
+    assert superseded == f"Superseded: {old['id'][:8]} (the opposite comparison)"
+
+
 def test_help_shows_every_command_once_on_one_line_in_five_groups(memoriter: Run) -> None:
     shown = memoriter("--help", COLUMNS="80").stdout
     titles = ["Notes:", "Memories:", "Agents:", "Serving:", "Maintenance:"]

@@ -31,16 +31,28 @@ def main() -> None:
     # One search multiplies too little to gain from a second BLAS thread.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     arguments = sys.argv[1:]
-    from memoriter.resident import calls
-
     try:
+        _prepare_output()
+        from memoriter.resident import calls
+
         if "hook" in arguments:
             _answer_hook(arguments)
         status = calls.run_command(arguments)
         raise SystemExit(execute(arguments) if status is None else status)
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
     except BrokenPipeError:
         # The reader, such as `head`, has closed the pipe. Python must not try to flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _prepare_output() -> None:
+    """Write UTF-8 to files and pipes. A character that the terminal cannot show becomes a question mark."""
+    from io import TextIOWrapper
+
+    if isinstance(sys.stdout, TextIOWrapper):
+        encoding = None if sys.stdout.isatty() else "utf-8"
+        sys.stdout.reconfigure(encoding=encoding, errors="replace")
 
 
 def _answer_hook(arguments: list[str]) -> None:
@@ -70,7 +82,8 @@ def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> i
     except typer.TyperException as error:
         return _report_usage(error, arguments)
     except typer.Abort:
-        return _report("Cancelled.", arguments)
+        hint = "" if sys.stdin and sys.stdin.isatty() else " Without a terminal, confirm with --yes."
+        return _report(f"Cancelled; nothing was changed.{hint}", arguments)
     except MemoriterError as error:
         return _report(str(error), arguments)
     except BrokenPipeError:

@@ -124,9 +124,7 @@ def index(
 )
 def search(
     context: typer.Context,
-    words: Annotated[
-        Words, typer.Argument(metavar="QUERY...", help="Keywords or a question, in any language.")
-    ],
+    words: Annotated[Words, typer.Argument(metavar="QUERY", help="Keywords or a question, in any language.")],
     max_results: Annotated[
         int | None,
         typer.Option(

@@ -64,7 +64,7 @@ def register(app: typer.Typer) -> None:
 
 def add(
     context: typer.Context,
-    words: Annotated[Words, typer.Argument(metavar="TEXT...", help="One statement to remember.")],
+    words: Annotated[Words, typer.Argument(metavar="TEXT", help="One statement to remember.")],
     type_: Type = None,
     importance: Annotated[
         float,
@@ -149,7 +149,7 @@ def undo(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Undo the newest change."""
+    """Undo the newest change. If that change was an undo, the undone change is made again."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:

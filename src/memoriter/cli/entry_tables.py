@@ -51,8 +51,10 @@ def remembered(outcome: Remembered, as_json: bool) -> None:
         console().print(f"Not stored: {outcome.note}")
         return
     about = f"{entry.id}  {entry.type}  {stars(entry.importance)}  {expiry(entry)}"
-    console().print(f"{outcome.action.capitalize()}: {about}")
-    if outcome.note:
+    console().print(f"{'Added' if outcome.replaced else outcome.action.capitalize()}: {about}")
+    if outcome.replaced:
+        console().print(f"Superseded: {outcome.replaced[:8]} ({outcome.note or 'contradicts it'})")
+    elif outcome.note:
         console().print(f"Note: {outcome.note}")
     _warn_of_invisible(entry)
 

@@ -283,8 +283,9 @@ def remove(
     settings = context.obj.settings()
     folder = settings.collections.get(name)
     if folder is None:
-        known = ", ".join(settings.collections) or "-"
-        raise NotFound(sentence("collection.unknown", name=name, known=known))
+        known = ", ".join(settings.collections)
+        code = "collection.unknown" if known else "collection.none"
+        raise NotFound(sentence(code, name=name, known=known))
     _change_collections(
         context.obj, lambda known: {key: value for key, value in known.items() if key != name}
     )

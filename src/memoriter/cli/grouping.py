@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,8 +69,30 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 
 
+class NamedArgument(TyperArgument):
+    """An argument that help shows by convention: ``NAME``, ``[NAME]`` or ``NAME...``, without its Python type."""
+
+    @property
+    def display_name_raw(self) -> str:
+        """The name in upper case."""
+        return super().display_name_raw.upper()
+
+    def get_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Return the argument as the usage line shows it."""
+        name = self.display_name_raw if self.required else f"[{self.display_name_raw}]"
+        return [name if self.nargs == 1 else f"{name}..."]
+
+    def display_type_rich(self, ctx: Any) -> str | None:  # noqa: ARG002
+        """Return no type: the help text says what the argument is."""
+        return None
+
+
 class CommandGroup(TyperGroup):
     """The program with all its commands."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        _name_arguments(self)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. Global options may also follow the command."""
@@ -118,6 +140,15 @@ class CommandGroup(TyperGroup):
                 with formatter.section(title):
                     for name, line in rows:
                         formatter.write(f"  {name:<{width}}  {line}\n")
+
+
+def _name_arguments(command: Any) -> None:
+    """Show the arguments of a command and of its subcommands by convention. Typer creates them and takes no class."""
+    for parameter in command.params:
+        if isinstance(parameter, TyperArgument):
+            parameter.__class__ = NamedArgument
+    for subcommand in getattr(command, "commands", {}).values():
+        _name_arguments(subcommand)
 
 
 def _split_options(words: list[str], names: list[str]) -> tuple[list[str], list[str]]:

@@ -325,9 +325,10 @@ def excerpt(lines: Excerpt, as_json: bool) -> None:
     text = plain(lines.text) if sys.stdout.isatty() else lines.text
     has_lines = lines.end_line >= lines.start_line
     sys.stdout.write(text + "\n" if has_lines else "")
-    if lines.end_line < lines.total_lines or lines.start_line > 1:
-        shown = f"lines {lines.start_line}–{lines.end_line}" if has_lines else "no lines"
-        sys.stderr.write(f"({shown} of {lines.total_lines})\n")
+    if not has_lines and lines.start_line > 1:
+        sys.stderr.write(f"(line {lines.start_line} is after the last line, {lines.total_lines})\n")
+    elif lines.end_line < lines.total_lines or lines.start_line > 1:
+        sys.stderr.write(f"(lines {lines.start_line}–{lines.end_line} of {lines.total_lines})\n")
 
 
 #: Names of details that would be unclear, or equal to another row, in the table.
@@ -415,7 +416,8 @@ def settings(loaded: Settings, as_json: bool) -> None:
     if as_json:
         to_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
         return
-    print_table([(key, str(value), str(origin)) for key, value, origin in rows], "key", "value", "from")
+    # The values are last, because a list can be hundreds of characters long.
+    print_table([(key, str(origin), str(value)) for key, value, origin in rows], "key", "from", "value")
 
 
 def shorten_home(path: Path) -> str:

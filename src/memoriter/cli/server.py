@@ -191,6 +191,8 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
             ]
         )
         return
+    if not tokens:
+        sys.stdout.write("There are no tokens. Create one with `memoriter token create`.\n")
     for token in tokens:
         agents = ", ".join(token.agents) or "all agents"
         sys.stdout.write(

@@ -47,7 +47,7 @@ def register(app: typer.Typer) -> None:
 def save(
     context: typer.Context,
     words: Annotated[
-        Words, typer.Argument(metavar="TEXT...", help="Text of the note. '-': read it from standard input.")
+        Words, typer.Argument(metavar="TEXT", help="Text of the note. '-': read it from standard input.")
     ],
     title: Annotated[str, typer.Option(help="Title of the note.", show_default=False)] = "",
     tags: Annotated[str, typer.Option(help="Tags, separated by commas.", show_default=False)] = "",
@@ -167,7 +167,7 @@ def recall(
     context: typer.Context,
     words: Annotated[
         Words | None,
-        typer.Argument(metavar="[TEXT]...", help="The message that an agent would get.", show_default=False),
+        typer.Argument(metavar="TEXT", help="The message that an agent would get.", show_default=False),
     ] = None,
     messages: Annotated[
         str | None,

@@ -55,7 +55,8 @@ def complete_key(key: str) -> str:
     section = [name for name in keys() if name.startswith(f"{known}.")]
     if section:
         raise ConfigError(f"{key!r} is a section. Name one of its settings, such as {section[0]!r}.")
-    raise ConfigError(f"Unknown setting {key!r}{did_you_mean(nearest(known, keys()))}")
+    hint = did_you_mean(nearest(known, keys())) or ". `memoriter config show` lists all settings."
+    raise ConfigError(f"Unknown setting {key!r}{hint}")
 
 
 def set_value(text: str, key: str, value: object) -> str:

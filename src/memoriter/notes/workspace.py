@@ -124,8 +124,9 @@ class Workspace:
         """Return the tree of a collection. Raises `NotFound` if the name is unknown or the folder is missing."""
         path = next((path for path, known in self.names.items() if known == name), None)
         if path is None:
-            known = ", ".join(self.names.values()) or "-"
-            raise NotFound(sentence("collection.unknown", name=name, known=known))
+            known = ", ".join(self.names.values())
+            code = "collection.unknown" if known else "collection.none"
+            raise NotFound(sentence(code, name=name, known=known))
         pattern = self.own_patterns.get(path)
         tree = tree_of(self.root, path, [pattern] if pattern else self.patterns)
         if tree is None:
