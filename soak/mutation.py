@@ -27,6 +27,7 @@ ROOT = Path(__file__).parents[1]
 ERASURE = (
     "tests/entries/test_erase.py",
     "tests/entries/test_erase_everywhere.py",
+    "tests/entries/test_receipts.py",
     "tests/entries/test_lifecycle.py",
 )
 #: Modules, and the tests that protect them.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from memoriter.tools.tool import Outcome, Result
 
 NOT_RUNNING = "not running; the next hook or search starts it"
-#: The process describes itself within this time, unless it hangs.
-ANSWER_S = 5.0
 
 resident_app = typer.Typer(
     help="Show or stop the process that keeps the memory open for hooks and commands.", no_args_is_help=True
@@ -294,7 +292,7 @@ def _describe(found: Mapping[str, object]) -> str:
 
 def _ask(settings: Settings, operation: str) -> dict[str, object] | None:
     try:
-        connection = client.Connection(str(settings.home), start=False, timeout_s=ANSWER_S)
+        connection = client.Connection(str(settings.home), start=False, timeout_s=client.wait_s())
         return connection.ask({"operation": operation})
     except client.Unavailable:
         return None

@@ -26,7 +26,9 @@ from memoriter.errors import ConfigError, UntrustedConfig
 PREFIX = "MEMORITER_"
 CONFIG_VARIABLE = "MEMORITER_CONFIG"
 #: Prefixes of variables that are not settings.
-NOT_SETTINGS = (CONFIG_VARIABLE, "MEMORITER_INSIDE_", "MEMORITER_TEST_", "MEMORITER_SOAK")
+NOT_SETTINGS = (
+    *(CONFIG_VARIABLE, "MEMORITER_INSIDE_", "MEMORITER_RESIDENT_WAIT_S", "MEMORITER_TEST_", "MEMORITER_SOAK"),
+)
 WORKSPACE_FILE = ".memoriter.yaml"
 #: Bytes. A settings file is a page or two.
 MAX_FILE_BYTES = 256 * 1024

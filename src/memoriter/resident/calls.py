@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 COMMANDS = ("search", "get", "why")
 #: Options before the command that have a value.
 OPTIONS = ("workspace", "home", "agent", "config")
-#: A command waits this long for the greeting of the process, which may still be starting.
-GREETING_S = 10.0
 #: Time for the answer of a hook, in seconds, unless its command line names another.
 DEADLINE_S = 2.0
 #: Share of that time after which a hook for the end of a turn queues the session itself.
@@ -45,7 +43,7 @@ def run_command(arguments: Sequence[str]) -> int | None:
         return None
     home = client.find_home(options, os.environ)
     try:
-        with TimeLimit(GREETING_S):
+        with TimeLimit(client.wait_s()):
             connection = Connection(home)
         result = connection.ask(
             {

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 SWITCH = "MEMORITER_RESIDENT__ENABLED"
 #: Set while a hook runs. A session that the hook itself starts is ignored.
 INSIDE_HOOK = "MEMORITER_INSIDE_HOOK"
+#: A command waits this long for each line of the process, which may still be starting. `WAIT` names another time.
+WAIT_S = 10.0
+WAIT = "MEMORITER_RESIDENT_WAIT_S"
 #: A process that runs for longer than this and greets no client in time is replaced.
 HANGING_S = 60.0
 #: Maximum length of the address of a Unix socket, on the strictest system.
@@ -52,6 +55,14 @@ class DeadlineMissed(Exception):
 def is_decisive(name: str) -> bool:
     """Return whether callers with different values of this variable need different processes."""
     return name in DECISIVE or name.startswith(DECISIVE_PREFIXES) or name.endswith(DECISIVE_SUFFIXES)
+
+
+def wait_s() -> float:
+    """Return how long a command waits for the process, in seconds."""
+    try:
+        return min(max(float(os.environ.get(WAIT) or WAIT_S), 0.05), 3600.0)
+    except ValueError:
+        return WAIT_S
 
 
 def find_home(options: Mapping[str, str], environ: Mapping[str, str]) -> str:

@@ -137,8 +137,3 @@ def unfinished(connection: Connection) -> list[str]:
 def finish(connection: Connection, hashes: Iterable[str]) -> None:
     """Record that these vectors are erased."""
     connection.executemany("delete from unfinished where hash = ?", [(hash_,) for hash_ in hashes])
-
-
-def count(connection: Connection) -> int:
-    """Return how many vectors are not erased yet."""
-    return int(value(connection, "select count(*) from unfinished"))
