@@ -161,12 +161,13 @@ def check_first_search(installed: Installation) -> None:
 
 
 def check_python(installed: Installation) -> None:
-    """Run the Python block. It remembers a preference and finds it."""
+    """Run the Python block. It remembers a preference, finds it and recalls it."""
     [program] = blocks("python")
     script = installed.home / "program.py"
     script.write_text(program, encoding="utf-8")
-    printed = installed.run(f"python {script}")
-    assert "I prefer tabs over spaces" in printed
+    found, recalled, _ = installed.run(f"python {script}").partition("<relevant-memories ")
+    assert "I prefer tabs over spaces" in found
+    assert recalled
 
 
 def check_table_commands(installed: Installation) -> None:

@@ -44,7 +44,7 @@ _QUICK_CHECK = re.compile(
     r"(?:j(?:an(?:uary)?|une?|uly?)|feb(?:ruary)?|ma(?:r(?:ch)?|y)|apr(?:il)?|aug(?:ust)?"
     r"|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
 )
-# The same for ASCII text without a digit, where only a month by itself can be a date.
+# The same for ASCII text without a digit, where only a month on its own can be a date.
 _QUICK_NAMES = tuple(_ALONE.split("|"))
 _QUICK_CHECK_OF_NAMES = re.compile(r"(?:in|since|until|during|early|late|mid)[\s-]+(?:may|march)")
 _DIGIT = re.compile(r"\d")
@@ -118,7 +118,7 @@ def take_dates(text: str, tokens: list[str]) -> str:
 
 
 def _names_a_month(lower: str) -> bool:
-    """Return whether a lower-case text without a digit may contain a month by itself."""
+    """Return whether a lower-case text without a digit may contain a month on its own."""
     return any(name in lower for name in _QUICK_NAMES) or (
         ("may" in lower or "march" in lower) and _QUICK_CHECK_OF_NAMES.search(lower) is not None
     )
