@@ -100,12 +100,13 @@ class BuiltinEngine:
         """Index what changed, and search. Return a sentence that says what is still missing, too."""
         missing = self._catch_up()
         active = self.embedders.active()
-        if self.indexer.is_foreign:
-            return Found(()), active, join(missing, OTHER_WORKSPACE)
         if active.embedder is not None:
             self.index.ready(active.embedder.identity)
-        found = self.searcher.using(active.embedder).search(query)
-        return found, active, join(missing, self._missing_vectors(active))
+        with self.index.snapshot():
+            if self.indexer.is_foreign:
+                return Found(()), active, join(missing, OTHER_WORKSPACE)
+            found = self.searcher.using(active.embedder).search(query)
+            return found, active, join(missing, self._missing_vectors(active))
 
     def _catch_up(self) -> str | None:
         """Index what changed on disk, within the budget. Return a sentence that says what is still missing."""

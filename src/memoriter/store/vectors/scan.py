@@ -22,7 +22,8 @@ from memoriter.store import cache, documents
 from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
 from memoriter.store.keywords import Filter
-from memoriter.store.rows import SnapshotValue
+from memoriter.store.rows import SnapshotValue, row_set
+from memoriter.store.transactions import value
 from memoriter.store.vectors.nearest import allowed_rows, blocks
 from memoriter.store.vectors.sidefiles import (
     SideFiles,
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
 
 #: The meta key that names the current side files.
 POINTER = "vectors"
-
-_STATE = f"""
-    select (select value from meta where key = 'store'), (select value from meta where key = '{POINTER}'),
-    (select max(rowid) from chunks), (select count(*) from chunks)"""  # noqa: S608 - a constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +292,8 @@ class VectorScan:
 
 
 def _read_state(connection: apsw.Connection) -> tuple[str, str | None, int, int]:
-    rows: Any = connection.execute(_STATE).fetchall()
-    store, pointer, newest, total = rows[0]
-    return store or "", pointer, newest or 0, total
+    store, newest, total = row_set(connection)
+    return store or "", value(connection, "select value from meta where key = ?", (POINTER,)), newest, total
 
 
 _states = SnapshotValue(_read_state)
