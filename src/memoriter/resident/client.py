@@ -17,7 +17,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket
+    import _socket
     from collections.abc import Mapping
 
 #: The setting as a variable. Without it, `config.yaml` decides.
@@ -176,11 +176,12 @@ class Connection:
     def ask(self, request: Mapping[str, object]) -> dict[str, object]:
         """Return the result of a request."""
         try:
-            with self._stream:
-                self._stream.sendall(json.dumps(request).encode() + b"\n")
-                response = _receive(self._stream)
+            self._stream.sendall(json.dumps(request).encode() + b"\n")
+            response = _receive(self._stream)
         except OSError as error:
             raise Unavailable(error.strerror or str(error)) from error
+        finally:
+            self._stream.close()
         if response is None:
             raise Unavailable("the resident process ended during the request")
         result = response.get("result")
@@ -189,7 +190,7 @@ class Connection:
         return result
 
 
-def _receive(stream: socket.socket) -> dict[str, object] | None:
+def _receive(stream: _socket.socket) -> dict[str, object] | None:
     """Return one line of JSON; None if the process has closed the connection."""
     parts = list[bytes]()
     while not parts or not parts[-1].endswith(b"\n"):
@@ -216,14 +217,14 @@ def is_private(folder: str) -> bool:
     return found.st_uid == os.geteuid() and found.st_mode & 0o170077 == 0o040000
 
 
-def connect(home: str) -> socket.socket:
+def connect(home: str) -> _socket.socket:
     """Connect to the process of a home. Raises `OSError` if there is none."""
-    import socket
+    import _socket  # `socket` would turn all constants into enums, which takes longer than the request
 
     folder = folder_of(home)
     if not is_private(folder):
         raise Unavailable(f"{folder} is not private")
-    stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    stream = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         with _address(folder) as address:
             stream.connect(address)
@@ -251,7 +252,7 @@ class _address:  # noqa: N801 - a context manager without the import of contextl
             os.close(self._descriptor)
 
 
-def _connect_or_start(home: str) -> socket.socket:
+def _connect_or_start(home: str) -> _socket.socket:
     try:
         return connect(home)
     except (FileNotFoundError, ConnectionRefusedError):
@@ -331,16 +332,16 @@ class TimeLimit:
         self._seconds = seconds
 
     def __enter__(self) -> None:
-        import signal
+        import _signal  # type: ignore[import-not-found]  # `signal` turns all constants into enums
 
         def stop(*_: object) -> None:
             raise DeadlineMissed
 
-        self._before = signal.signal(signal.SIGALRM, stop)
-        signal.setitimer(signal.ITIMER_REAL, max(self._seconds, 0.001))
+        self._before = _signal.signal(_signal.SIGALRM, stop)
+        _signal.setitimer(_signal.ITIMER_REAL, max(self._seconds, 0.001))
 
     def __exit__(self, *_: object) -> None:
-        import signal
+        import _signal
 
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, self._before)
+        _signal.setitimer(_signal.ITIMER_REAL, 0)
+        _signal.signal(_signal.SIGALRM, self._before)

@@ -117,8 +117,8 @@ class Resident:
         """End after the requests that are running."""
         self._ending = reason
         # Wakes up `accept`, which does not notice otherwise.
-        with suppress(OSError), client.connect(str(self._home)):
-            pass
+        with suppress(OSError):
+            client.connect(str(self._home)).close()
 
     def _idle_until(self) -> float:
         return self._used + self.idle_s
