@@ -161,7 +161,7 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(
     entries = open_()
     entry = remember(entries, OLD)
     monkeypatch.setattr(
-        entries._eraser, "complete", lambda: ()
+        entries._eraser, "complete", lambda _: ()
     )  # killed before the derived copies were erased
     entries.forget(entry.id)
     assert holders(tmp_path / "agent", SENTINEL) != []

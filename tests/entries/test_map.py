@@ -152,7 +152,7 @@ def test_completing_an_interrupted_erasure_deletes_the_map(
     filled: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     places(filled)
-    monkeypatch.setattr(filled._eraser, "complete", lambda: ())
+    monkeypatch.setattr(filled._eraser, "complete", lambda _: ())
     filled.forget(str(uuid.UUID(int=0)))
     assert filled._maps.path.exists()
     filled.close()

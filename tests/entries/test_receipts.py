@@ -158,11 +158,22 @@ def test_entries_without_an_embedder_are_erased(open_in_files: Any) -> None:
     assert entries.forget(entry.id) == Receipt((entry.id,), COVERED, KEPT)
 
 
-def test_an_interrupted_erasure_is_completed_only_once(
+def test_opening_leaves_an_erasure_to_the_process_that_is_completing_it(
+    entries: Entries, open_in_files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = remember(entries)
+    monkeypatch.setattr(entries._eraser, "complete", lambda _: ())  # killed before the index was erased
+    entries.forget(entry.id)
+    with entries._index.lock("erasure", 0.0):
+        assert open_in_files()._eraser.is_pending() is True
+    assert open_in_files()._eraser.is_pending() is False
+
+
+def test_opening_without_an_interrupted_erasure_erases_nothing(
     entries: Entries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    completed = list[str]()
-    monkeypatch.setattr(entries._eraser, "complete", lambda: completed.append("again") or ())
+    completed = list[float]()
+    monkeypatch.setattr(entries._eraser, "complete", completed.append)
     entries._eraser.resume()
     assert completed == []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memoriter.entries import Draft, Entries
+from memoriter.entries import Draft, Entries, merge
 from memoriter.entries.drafts import DAY, MAX_TAGS
 from memoriter.entries.merge import (
     Nearby,
@@ -261,3 +261,33 @@ def test_eight_neighbours_by_vector_and_four_rare_words(entries: Entries) -> Non
     cosines = cosines_near(entries._follower, Draft(text), None)
     order = [one.entry.id for one in neighbours(entries._store, Nearby(cosines, entries._store.seq()))]
     assert order == sorted(set(order) & set(ids))
+
+
+def test_entries_that_the_index_does_not_contain_yet_are_neighbours_without_a_cosine(
+    entries: Entries,
+) -> None:
+    for text in ("The heron nests in May", "The heron sleeps", "Invoices are paid on Fridays"):
+        entries.add_draft(Draft(text, "fact"))
+    invoices, sleeps, nests = entries.list()
+    seq, cosines = entries._store.seq(), {(nests.id, nests.text): 0.5, (sleeps.id, sleeps.text): 0.7}
+
+    def found(since: int) -> list[tuple[str, float | None]]:
+        return [(one.entry.id, one.cosine) for one in neighbours(entries._store, Nearby(cosines, since))]
+
+    assert found(seq) == [(sleeps.id, 0.7), (nests.id, 0.5)]
+    assert found(seq - 1) == [(sleeps.id, 0.7), (nests.id, 0.5), (invoices.id, None)]
+    entries.update(sleeps.id, text="The heron flies")
+    assert found(seq) == [(nests.id, 0.5), (sleeps.id, None)]  # the cosine was that of another text
+    entries.update(sleeps.id, text="The heron sleeps")
+    assert found(seq) == [(sleeps.id, 0.7), (nests.id, 0.5)]
+
+
+def test_only_the_newest_entries_are_compared_if_the_index_is_far_behind(
+    entries: Entries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        entries.add_draft(Draft(f"item{number} common", "fact"))
+    assert merge.MAX_UNINDEXED == 256
+    monkeypatch.setattr(merge, "MAX_UNINDEXED", 3)
+    found = neighbours(entries._store, Nearby({}, 0))
+    assert sorted(one.entry.text for one in found) == [f"item{number} common" for number in (1, 2, 3)]

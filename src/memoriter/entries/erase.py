@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memoriter import logs
-from memoriter.errors import MemoriterError, StoreError, StoreUnavailable
+from memoriter.errors import LockTimeout, MemoriterError, StoreError, StoreUnavailable
+from memoriter.files.locks import LOCK_WAIT_S
 from memoriter.index.follow import Follower
 from memoriter.records import EntryHit, Receipt
 from memoriter.sentences import sentence
@@ -116,20 +117,24 @@ class Eraser:
         return (*kept, sentence("forget.remote")) if remote else kept
 
     def resume(self) -> None:
-        """Complete an erasure that was interrupted. If the index cannot be written now, the next start does it."""
-        if self.is_pending():
-            self._complete_now()
+        """Complete an erasure that was interrupted. If the index cannot be written now, the next start does it.
 
-    def _complete_now(self) -> tuple[str, ...]:
+        An erasure that another process is completing is left to it.
+        """
+        if self.is_pending():
+            self._complete_now(wait_s=0.0)
+
+    def _complete_now(self, wait_s: float = LOCK_WAIT_S) -> tuple[str, ...]:
         """Complete the erasure, or return why it is completed later."""
         try:
-            return self.complete()
-        except (StoreError, OSError) as error:
-            log.warning("the index still contains forgotten entries: %s", error)
+            return self.complete(wait_s)
+        except (LockTimeout, StoreError, OSError) as error:
+            if not isinstance(error, LockTimeout):
+                log.warning("the index still contains forgotten entries: %s", error)
             return (sentence("forget.index_pending", why=str(error).rstrip(".")),)
 
-    def complete(self) -> tuple[str, ...]:
-        """Remove erased texts from the derived index and from the databases' logs.
+    def complete(self, wait_s: float = LOCK_WAIT_S) -> tuple[str, ...]:
+        """Remove erased texts from the derived index and from the databases' logs. One process does so at a time.
 
         Return what could not be removed yet: logs that another process reads, or vectors on a machine that does not
         answer. The latter are deleted when the entries are opened again.
@@ -141,7 +146,8 @@ class Eraser:
         pending: tuple[str, ...] = ()
         try:
             identity = batched.identity if batched else None
-            clean = self._follower.healing(lambda: self._follower.index.erase(hashes, identity))
+            with self._follower.index.lock("erasure", wait_s):
+                clean = self._follower.healing(lambda: self._follower.index.erase(hashes, identity))
         except StoreUnavailable as error:
             log.warning("the vectors of forgotten entries are not deleted yet: %s", error)
             store, why = self._follower.index.engine.capitalize(), str(error).rstrip(".")
