@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from memoriter.entries import Entries
     from memoriter.entries.listing import EntryFilters
 
+log = logs.get("recall")
+
 #: Weight of an entry's importance in a brief.
 IMPORTANCE_WEIGHT = 0.6
 #: Weight of the types in `ALWAYS`, which hold in every project.
@@ -48,6 +50,15 @@ PROJECT_WEIGHT = 0.2
 MIN_BRIEF_WEIGHT = 0.5
 
 ALWAYS: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "relationship")
+
+#: Maximum number of characters of a query.
+MAX_QUERY_CHARS = 1_000
+#: Number of notes that are searched for each one that may enter, because many repeat each other.
+NOTES_PER_PLACE = 3
+#: Maximum number of entries of each kind that a brief chooses from.
+MAX_BRIEF_ENTRIES = 500
+#: Whose entries may enter a prompt automatically.
+TRUSTED: tuple[Trust, ...] = ("owner", *AGENTS)
 
 
 def weigh(entries: Iterable[Entry], sessions: Collection[str]) -> list[tuple[Entry, tuple[Part, ...], float]]:
@@ -74,17 +85,6 @@ def weigh(entries: Iterable[Entry], sessions: Collection[str]) -> list[tuple[Ent
         if score >= MIN_BRIEF_WEIGHT:
             found.append((entry, parts, score))
     return sorted(found, key=lambda one: (-one[2], -one[0].updated_at))
-
-
-log = logs.get("recall")
-
-QUERY_CHARS = 1_000
-#: Number of notes that are searched for each one that may enter, because many repeat each other.
-NOTES_PER_PLACE = 3
-#: Maximum number of entries of each kind that a brief chooses from.
-MAX_BRIEF_ENTRIES = 500
-#: Whose entries may enter a prompt automatically.
-TRUSTED: tuple[Trust, ...] = ("owner", *AGENTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class Injector:
             )
         except StoreError as error:
             log.error("a recall is not in the ledger: %s", error)
-            return Recalled("", text, tuple(chosen), f"This recall is not in the ledger: {error}.")
+            return Recalled("", text, tuple(chosen), f"This recall is not in the ledger: {error}")
         return Recalled(recall_id, text, tuple(chosen))
 
     def _fit(self, candidates: Sequence[Candidate], budget: Budget, language: Any) -> _Fitted:
@@ -256,7 +256,7 @@ class Injector:
 
 def _clean_query(query: str) -> str:
     """Return a query without injected blocks, private spans and secrets, because the ledger keeps it."""
-    return redact(without_private(without_blocks(query))).strip()[:QUERY_CHARS]
+    return redact(without_private(without_blocks(query))).strip()[:MAX_QUERY_CHARS]
 
 
 def _fits(text: str, budget: Budget) -> bool:

@@ -131,7 +131,8 @@ def _open(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
     try:
         descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     except (OSError, ValueError) as error:
-        raise SourceError(f"The transcript {path} cannot be read: {error}.") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SourceError(f"The transcript {path} cannot be read: {reason}.") from error
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):  # check before fdopen, which fails on a folder
         os.close(descriptor)

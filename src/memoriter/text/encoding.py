@@ -45,7 +45,7 @@ def decode(data: bytes, *, is_cut: bool = False) -> Decoded:
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            note = None if encoding == "utf-8" else f"read as {encoding[:6].upper()}"
+            note = None if encoding == "utf-8" else f"It was read as {encoding[:6].upper()}."
             return Decoded(_whole_characters(data[len(mark) :], encoding, "replace"), note)
     if b"\0" in data:
         raise SourceError("Not a text file: it contains NUL bytes.")
@@ -73,15 +73,15 @@ def _damaged_utf8(data: bytes) -> Decoded | None:
 
 
 def _damaged_characters(number: int) -> str:
-    return f"read as UTF-8 with {number} damaged {'character' if number == 1 else 'characters'}"
+    return f"It was read as UTF-8, with {number} damaged {'character' if number == 1 else 'characters'}."
 
 
 def _guess(data: bytes) -> Decoded:
     chinese = max(_COMMON, key=lambda encoding: _likeness(data, encoding))
     if _likeness(data, chinese) > 0.5:
-        return Decoded(_whole_characters(data, chinese, "replace"), f"not UTF-8; read as {chinese}")
+        return Decoded(_whole_characters(data, chinese, "replace"), f"Not UTF-8. It was read as {chinese}.")
     encoding = "latin-1" if any(byte in data for byte in b"\x81\x8d\x8f\x90\x9d") else "cp1252"
-    return Decoded(data.decode(encoding), f"not UTF-8; read as {encoding}")
+    return Decoded(data.decode(encoding), f"Not UTF-8. It was read as {encoding}.")
 
 
 def _likeness(data: bytes, encoding: str) -> float:
