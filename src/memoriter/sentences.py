@@ -79,6 +79,7 @@ SENTENCES: Mapping[str, str] = {
     "index.unwritable": "Files that changed recently are not indexed: {why}",
     "map.no_embedder": "The map needs an embedder: entries have no vectors.",
     "map.missing": "{n} entries have no vector yet and are not shown.",
+    "map.missing.one": "1 entry has no vector yet and is not shown.",
     # Which embedder answers, and why.
     "embedder.bundled": "the model that comes with memoriter",
     "embedder.folder": "the model in {path}, as configured",
@@ -98,10 +99,13 @@ SENTENCES: Mapping[str, str] = {
     "check.rebuilt": "Nothing to do: it was built again.",
     "check.indexed": "{files} files, {chunks} chunks",
     "check.stale": "{n} files differ from the index",
+    "check.stale.one": "1 file differs from the index",
     "check.no_vectors": "{missing} of {total} chunks have no vector, so only keywords find them",
     "check.items": "items in {n} namespaces",
+    "check.items.one": "items in 1 namespace",
     "check.restore": "Restore the file from a backup, or move it away.",
     "check.entries": "{n} entries",
+    "check.entries.one": "1 entry",
     "check.restore_entries": "Restore the file from a backup, or move it away and `memoriter import` an export.",
     "clock.ahead": "The clock is {days} days ahead of the last time that memoriter ran. Expired entries are hidden. "
     "Nothing is erased until memoriter has run for the retention time.",
@@ -222,10 +226,17 @@ class Sentence(str):
 
 
 def sentence(code: str, **details: object) -> Sentence:
-    """Return the sentence with this code. An argument may itself be a sentence, or an error."""
+    """Return the sentence with this code. An argument may itself be a sentence, or an error.
+
+    If ``n`` is 1, the sentence is in the singular, where the table has one:
+
+    >>> sentence("check.entries", n=1), sentence("check.entries", n=2)
+    ('1 entry', '2 entries')
+    """
     plain = {name: _plain(value) for name, value in details.items()}
     shown = {name: value["text"] if isinstance(value, dict) else value for name, value in plain.items()}
-    return Sentence(SENTENCES[code].format(**shown), code, plain)
+    text = SENTENCES.get(f"{code}.one", SENTENCES[code]) if details.get("n") == 1 else SENTENCES[code]
+    return Sentence(text.format(**shown), code, plain)
 
 
 def _plain(value: object) -> Any:

@@ -394,7 +394,9 @@ def make_private_folder(folder: Path) -> None:
                 missing.mkdir(mode=0o700, exist_ok=True)
                 missing.chmod(0o700)
     except OSError as error:
-        raise StoreError(f"Cannot create {folder}: {error.strerror}.") from error
+        raise StoreError(
+            f"Cannot create {folder}: {error.strerror}. Choose another folder with --home."
+        ) from error
 
 
 def make_private_file(path: Path, fill: Callable[[Path], None] | None = None) -> None:
