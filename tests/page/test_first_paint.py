@@ -139,7 +139,7 @@ def test_ten_thousand_points_are_drawn_and_zoomed_quickly(gateway: Served, visit
     page.locator("nav [data-view=map]").click()
     expect(page.locator(".map-list .summary")).to_have_text("10,000 memories")
     expect(page.locator(".map-list .entry-line")).to_have_count(100)
-    assert page.evaluate(DRAWN)
+    page.wait_for_function(DRAWN)
     with cpu_seconds(page) as worked:
         page.evaluate(ZOOMED)
         assert worked() < 3

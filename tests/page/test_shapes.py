@@ -85,14 +85,14 @@ def test_print_shows_content_without_controls(gateway: Served, visit: Visit) -> 
 def test_touch_scrolls_past_the_map_until_it_is_zoomed(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/map", **PHONE).page
     expect(page.locator(".map-list .row").first).to_be_visible()
-    canvas = page.locator("canvas.map")
-    expect(canvas).to_have_css("touch-action", "pan-y")
+    picture = page.locator(".map-picture")
+    expect(picture).to_have_css("touch-action", "pan-y")
     page.get_by_role("button", name="Zoom in").tap()
-    expect(canvas).to_have_css("touch-action", "none")
+    expect(picture).to_have_css("touch-action", "none")
     page.get_by_role("button", name="Show all").tap()
-    expect(canvas).to_have_css("touch-action", "pan-y")
+    expect(picture).to_have_css("touch-action", "pan-y")
     page.get_by_role("button", name="Select").tap()
-    expect(canvas).to_have_css("touch-action", "none")
+    expect(picture).to_have_css("touch-action", "none")
 
 
 def test_right_to_left_text_is_aligned_to_the_right(gateway: Served, visit: Visit) -> None:
