@@ -40,6 +40,7 @@ demo: $(BASE)  ## index a small bilingual workspace and search it, step by step
 	@$(BIN)/python examples/demo.py
 
 test: $(READY)  ## run the test suite (Python packages only)
+	@$(BIN)/python -m compileall -q src  # once, before every worker does
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not integration and not soak"
 
 check: $(READY)  ## lint, formatting, types, generated docs, words, links
