@@ -149,7 +149,10 @@ def test_recall_shows_what_would_be_added_and_why_explains_it(memoriter: Run) ->
     assert why.startswith(f"Recall {recall['id']}")
     assert "I prefer tabs over spaces." in why
     nothing = memoriter("recall", "zxcv", "qwer")
-    assert (nothing.stdout, nothing.stderr) == ("", "Nothing in the memory is relevant enough to be added.\n")
+    assert (nothing.stdout, nothing.stderr) == (
+        "",
+        "Nothing in the memory is relevant enough to be added. `memoriter search` shows the nearest lines.\n",
+    )
 
 
 def test_a_table_is_whole_in_a_pipe_and_aligns_chinese(memoriter: Run) -> None:

@@ -207,7 +207,9 @@ def recall(
     block = render.plain(result["text"]) if sys.stdout.isatty() else result["text"]
     sys.stdout.write(f"{block}\n" if block else "")
     if not block and messages is None:
-        sys.stderr.write("Nothing in the memory is relevant enough to be added.\n")
+        sys.stderr.write(
+            "Nothing in the memory is relevant enough to be added. `memoriter search` shows the nearest lines.\n"
+        )
 
 
 def capture(
