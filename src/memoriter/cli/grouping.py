@@ -16,12 +16,12 @@ GLOBAL_OPTIONS = ("--workspace", "--home", "--agent", "--config", "--store")
 GROUPS: dict[str, dict[str, str]] = {
     "Notes": {
         "init": "Set up a folder of notes and index it.",
-        "search": "Search notes, sessions and memories. The usual command.",
+        "search": "Search notes, sessions and memories.",
         "get": "Print lines of a note or session, or a memory.",
         "save": "Write a note: text that people read.",
         "index": "Bring the index up to date with the files.",
         "watch": "Keep the index up to date while files change.",
-        "collection": "Add, list and remove further folders of notes.",
+        "collection": "Add, list and remove other folders of notes.",
         "pull": "Copy notes that changed in the memory to a folder.",
         "push": "Copy notes that changed in a folder to the memory.",
     },
@@ -45,7 +45,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "why": "Explain a recall: what entered the prompt, and why.",
         "capture": "Extract memories from a conversation.",
         "summarise": "Write the summary of a session to the notes.",
-        "hook": "Answer a hook of a host.",
+        "hook": "Answer a hook of Claude Code. Hosts run it.",
         "process-queue": "Process queued sessions.",
     },
     "Serving": {
