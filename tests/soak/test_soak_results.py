@@ -9,7 +9,7 @@ import pytest
 
 from soak import __main__ as program
 from soak import report
-from soak.part import Part, Result, Results, Round, Task, totals
+from soak.part import LONGEST_WAIT, Part, Result, Results, Round, Task, totals
 
 
 def part(*, broken: bool = False, control_fails: bool = True) -> Part:
@@ -83,3 +83,9 @@ def test_notes_of_the_rounds_become_a_table_of_rates(tmp_path: Path) -> None:
 def test_the_page_shows_the_committed_results() -> None:
     text = report.PAGE.read_text("utf-8")
     assert report.page(text) == text
+
+
+def test_the_longest_wait_of_several_rounds_is_their_maximum() -> None:
+    rounds = [Round({LONGEST_WAIT: wait, "adds timed": 2}) for wait in (700, 1200, 900)]
+    results = [Result.of(part(), 1, done, 1.0, control=False) for done in rounds]
+    assert totals(results) == {"seconds": 3, LONGEST_WAIT: 1200, "adds timed": 6}
