@@ -97,6 +97,16 @@ def test_rows_that_fly_by_are_not_drawn_and_those_in_sight_come_in_several_frame
     assert sum(came[25:]) > 20
 
 
+def test_the_list_behind_an_open_memory_is_complete_on_a_phone(gateway: Served, visit: Visit) -> None:
+    opened = gateway.ask("entries.list", limit=1)["entries"][0]["id"]
+    page = visit(gateway, f"#/memories/{opened}", viewport={"width": 390, "height": 800}).page
+    expect(page.locator(".panel .statement")).to_be_visible()
+    expect(page.locator(".entries tr[data-id]").first).to_be_attached()
+    expect(page.locator(".entries tr[data-id]").first).to_be_hidden()
+    page.keyboard.press("Escape")
+    expect(page.locator(".entries tr[data-id]").nth(12)).to_be_visible()
+
+
 def test_a_change_elsewhere_does_not_move_what_is_read(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     expect(page.locator(".pulse")).to_have_text("Live")

@@ -74,7 +74,7 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
   function drawing(from) {
     const nodes = new Map(); // index → node
     const before = rows;
-    let left = height ? NEW_ROWS : 1; // one row shows the height of all
+    let left = height ? NEW_ROWS : body.checkVisibility() ? 1 : Infinity; // one visible row shows the height of all
     let focused = null; // takes the place of what had the focus
     rows = new Map();
     isStale = false;
