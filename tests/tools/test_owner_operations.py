@@ -336,7 +336,7 @@ def test_health_checks_items(open_memory, tmp_path: Path) -> None:
     memory = open_memory()
     memory.extension(open_items).put([Put(("users", "anna"), "tea", {"likes": "tea"})])
     findings = call(memory, "health.get")["findings"]
-    assert ("items", "ok", "items in 1 namespaces") in [
+    assert ("items", "ok", "items in 1 namespace") in [
         (one["name"], one["state"], one["text"]) for one in findings
     ]
     memory.close()
