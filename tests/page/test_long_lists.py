@@ -65,6 +65,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def scrolled_to(page: Page, number: int) -> None:
     """Scroll until a row in the middle of the list is in sight."""
+    expect(page.locator(".entries tr[data-id]").first).to_be_attached()
     page.evaluate(f"() => scrollTo(0, document.querySelector('.entries').offsetTop + {number} * 54)")
     expect(page.get_by_role("link", name=f"Statement {number + 3} on", exact=False)).to_be_in_viewport()
 
