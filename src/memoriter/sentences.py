@@ -112,8 +112,6 @@ SENTENCES: Mapping[str, str] = {
     "clock.back": "The clock was set back by {days} days. Entries that had expired too early are in force again.",
     "check.fix_clock": "Check the date of this machine.",
     "check.python": "Python {python}, SQLite {sqlite}",
-    "check.no_sqlite_vec": "not installed; the default engine `scan` does not need it",
-    "check.install": "pip install '{package}'",
     "check.workspace": "{path}",
     "check.no_workspace": "{path} is not a folder",
     "check.set_workspace": "Run `memoriter init`, or pass --workspace.",
@@ -135,7 +133,8 @@ SENTENCES: Mapping[str, str] = {
     # Why the history of an entry changed.
     "history.merged": "merged by the owner",
     "history.replaced": "replaced by the owner",
-    "import.refused": "{count} entries were not imported: their texts were forgotten before.",
+    "import.refused": "{n} entries were not imported: their texts were forgotten before.",
+    "import.refused.one": "1 entry was not imported: its text was forgotten before.",
     "history.proposed": "an agent asked to forget it",
     "history.relayed": "the agent had read text from outside",
     "history.repeated": "stated before",

@@ -134,8 +134,9 @@ def test_init_sets_up_the_named_the_empty_and_the_default_folder(person: Person)
     assert len(person.found(person.user, "kite")) == 1
 
 
-def test_init_in_the_home_folder_does_not_make_it_a_workspace(person: Person) -> None:
-    person.run(person.user, "init")
+@pytest.mark.parametrize("place", ["home", "root"])
+def test_init_in_the_home_or_root_folder_does_not_make_it_a_workspace(person: Person, place: str) -> None:
+    person.run(person.user if place == "home" else Path(person.root.anchor), "init")
     assert [path.name for path in person.user.iterdir()] == [".memoriter"]
     assert person.config() == {"workspace": str(person.user / ".memoriter/workspace")}
 

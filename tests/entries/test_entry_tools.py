@@ -55,7 +55,7 @@ def test_memory_and_its_actions(toolbox: Toolbox) -> None:
     refused = toolbox.call("memory", {"action": "import", "data": data})
     assert (refused["added"], refused["note"]) == (
         0,
-        "1 entries were not imported: their texts were forgotten before.",
+        "1 entry was not imported: its text was forgotten before.",
     )
 
 

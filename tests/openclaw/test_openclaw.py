@@ -171,6 +171,7 @@ def test_imported_entries_keep_their_source_and_have_the_trust_of_an_agent(
         f"{openclaw / 'memory' / 'main.sqlite'} is an index of the notes and is not needed.",
         "Skipped the entry 6f1c2d3e-0000-4000-8000-000000000004",
     ]
+    assert "imported" not in report.remarks[-1]
 
 
 def test_a_different_file_at_the_target_is_kept_and_reported(openclaw: Path, open_memory: OpenMemory) -> None:

@@ -174,7 +174,6 @@ def test_every_text_is_written_in_both_languages() -> None:
     assert same == {
         "part.qmd",
         "code.check.python",
-        "code.check.install",
         "code.check.workspace",
         "code.check.chmod",
     }

@@ -157,7 +157,6 @@ def test_every_text_is_in_both_languages_with_the_same_placeholders(words: dict[
     assert [key for key, (english, chinese) in words.items() if english == chinese] == [
         "part.qmd",
         "code.check.python",
-        "code.check.install",
         "code.check.workspace",
         "code.check.chmod",
     ]

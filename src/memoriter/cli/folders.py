@@ -108,7 +108,7 @@ def init(
 
 
 def _chosen_folder(options: GlobalOptions, path: Path | None) -> GlobalOptions:
-    """Return the options with the folder to set up. The user's home folder is never set up unless it is named."""
+    """Return the options with the folder to set up. The user's home and the root are not set up unless named."""
     if path is not None and options.workspace is not None:
         raise typer.BadParameter("Name the folder once: as PATH or with --workspace.", param_hint="PATH")
     folder = path or options.workspace
@@ -116,7 +116,7 @@ def _chosen_folder(options: GlobalOptions, path: Path | None) -> GlobalOptions:
         settings, folder = options.settings(), Path.cwd()
         if settings.origin("workspace") in VARIABLES:
             return options
-        if folder.resolve() == Path.home().resolve():
+        if folder.resolve() in (Path.home().resolve(), Path(folder.anchor)):
             folder = settings.workspace
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{str(folder)!r} is not a folder.", param_hint="PATH")

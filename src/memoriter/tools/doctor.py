@@ -6,7 +6,6 @@ them too. The checks change nothing, except that a damaged derived index is buil
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import stat
@@ -173,9 +172,6 @@ def _machine() -> Iterator[Finding]:
 
     python = ".".join(str(part) for part in sys.version_info[:3])
     yield Finding("python", "ok", sentence("check.python", python=python, sqlite=apsw.sqlite_lib_version()))
-    if importlib.util.find_spec("sqlite_vec") is None:
-        fix = sentence("check.install", package="memoriter[sqlite-vec]")
-        yield Finding("sqlite-vec", "note", sentence("check.no_sqlite_vec"), fix)
 
 
 def _workspace(settings: Settings) -> Finding:

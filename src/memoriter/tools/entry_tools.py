@@ -274,7 +274,7 @@ def _export(call: Call[ManageArguments]) -> dict[str, Any]:
 def _import(call: Call[ManageArguments]) -> dict[str, Any]:
     imported = call.memory.entries.import_(_require(call, "data"), trust="agent", actor="agent")
     counts: dict[str, Any] = {"added": imported.added, "already": imported.already}
-    refused = sentence("import.refused", count=imported.refused)
+    refused = sentence("import.refused", n=imported.refused)
     return {**counts, "note": refused} if imported.refused else counts
 
 

@@ -19,6 +19,7 @@ from memoriter.integrations.copying import ImportReport, ImportStep, SealedTrans
 from memoriter.integrations.openclaw.database import OpenClawSession, open_sessions
 from memoriter.integrations.openclaw.home import CORE_NOTES, HOME, Home, is_home, is_workspace
 from memoriter.records import Imported
+from memoriter.sentences import Sentence
 
 if TYPE_CHECKING:
     from memoriter.entries import Entries
@@ -158,7 +159,8 @@ class OpenClaw:
                 entries.import_(json.dumps([record]), dry_run=True)
                 usable.append(record)
             except WriteError as error:
-                remarks.append(f"Skipped the entry {record['id']}: {error}.")
+                why = error.args[0].details["why"] if isinstance(error.args[0], Sentence) else error
+                remarks.append(f"Skipped the entry {record['id']}: {why}.")
         return entries.import_(json.dumps(usable, ensure_ascii=False), trust="agent", dry_run=dry_run)
 
 
