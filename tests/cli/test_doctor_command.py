@@ -25,6 +25,20 @@ def test_skipped_files_are_named_with_the_reason(memoriter: Run, workspace: Path
     assert len(labels) == len(set(labels))
 
 
+def test_a_file_that_is_not_text_is_skipped_and_is_not_waiting_to_be_indexed(
+    memoriter: Run, workspace: Path
+) -> None:
+    file = workspace / "memory" / "scan.md"
+    file.write_bytes(b"\x00\x01\x02" * 100)
+    memoriter("index")
+    found = findings(memoriter)
+    assert found["skipped files"][1] == "memory/scan.md: Not a text file: it contains NUL bytes."
+    assert "freshness" not in found
+    file.write_text("The heron is back.\n")
+    memoriter("index")
+    assert "skipped files" not in findings(memoriter)
+
+
 def test_a_file_that_is_indexed_in_part_is_named(memoriter: Run, note) -> None:
     note("memory/long.md", "The heron nests in the marsh.\n" * 200_000)
     _, text, _ = findings(memoriter)["skipped files"]

@@ -201,7 +201,7 @@ class BuiltinEngine:
         details: dict[str, object] = {"embedder": self.choice.reason, "source_bytes": counts.bytes}
         if self.choice.fallback:
             details["fallback"] = self.choice.fallback.reason
-        if skipped := self.workspace.incomplete():
+        if skipped := self.workspace.incomplete() | self.indexer.unreadable():
             details["skipped"] = skipped
         if deep:
             details |= {

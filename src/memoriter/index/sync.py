@@ -204,15 +204,19 @@ class Indexer:
         return backlog.files - backlog.unsettled
 
     def backlog(self) -> Backlog:
-        """Return the files that differ from the index by their stat."""
-        known = self.index.files()
-        files = self._scan().files
+        """Return the files that differ from the index by their stat. Those that cannot be read do not count."""
+        known, unreadable = self.index.files(), self.unreadable()
+        files = [found for found in self._scan().files if found.path in known or found.path not in unreadable]
         deleted = len(known.keys() - {found.path for found in files})
         changed = [found for found in files if not _same_stat(found, known.get(found.path))]
         return Backlog(
             files=deleted + len(changed),
             unsettled=sum(_is_unsettled(found, known.get(found.path)) for found in changed),
         )
+
+    def unreadable(self) -> dict[str, str]:
+        """Return the reason for each file that the last sync could not read, by path."""
+        return self._stored("unreadable")
 
     @property
     def is_foreign(self) -> bool:
@@ -428,14 +432,25 @@ class Indexer:
 
     def _store_remarks(self, tally: _Tally, paths: set[str]) -> None:
         """Store remarks about files, because an unchanged file is not read again."""
-        old: dict[str, str] = {}
-        with suppress(ValueError):  # damaged: the remarks that follow are those of this sync
-            old = json.loads(self.index.meta("remarks") or "{}")
-        notes = {path: note for path, note in (old | tally.notes).items() if note and path in paths}
-        if notes != old:
-            self.index.set_meta(remarks=json.dumps(notes, ensure_ascii=False))
+        failed = {path: problem.reason for path, problem in tally.unreadable.items()}
+        notes = self._store("remarks", tally.notes, paths)
+        self._store("unreadable", dict.fromkeys(tally.notes) | failed, paths)
         if tally.verify:
             tally.remarks |= {path: Problem(path, note) for path, note in notes.items()}
+
+    def _store(self, key: str, new: Mapping[str, str | None], paths: set[str]) -> dict[str, str]:
+        """Replace what is stored about files by what is new, and return it. None removes."""
+        old = self._stored(key)
+        texts = {path: text for path, text in {**old, **new}.items() if text and path in paths}
+        if texts != old:
+            self.index.set_meta(**{key: json.dumps(texts, ensure_ascii=False)})
+        return texts
+
+    def _stored(self, key: str) -> dict[str, str]:
+        with suppress(ValueError):  # damaged: the next sync stores what it finds
+            stored: dict[str, str] = json.loads(self.index.meta(key) or "{}")
+            return stored
+        return {}
 
     def _refresh(self, tally: _Tally, filled: Filled, *, always: bool = False) -> None:
         """Let the vector engine tidy its files if rows have changed, or ``always``: it also replaces damaged files."""
