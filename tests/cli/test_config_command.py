@@ -57,6 +57,10 @@ def test_set_creates_a_private_file_and_hides_a_key(memoriter: Run, tmp_path: Pa
             ["set", "search.max_results", "many"],
             "search.max_results = 'many' from {config}: must be a whole number",
         ),
+        (
+            ["set", "search.max_results", "-1"],
+            "search.max_results = -1 from {config}: must be at least 1",
+        ),
     ],
 )
 def test_a_wrong_name_or_value_changes_nothing(

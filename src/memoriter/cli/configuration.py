@@ -43,6 +43,7 @@ def get(context: typer.Context, key: Key, as_json: Json = False) -> None:
 
 @app.command(
     "set",
+    context_settings={"ignore_unknown_options": True},  # a negative number is a value
     epilog="Examples: memoriter config set search.max_results 10 · memoriter config set llm.api_key - < key.txt",
 )
 def set_(
