@@ -53,6 +53,7 @@ def over_http(server: McpServer) -> Iterator[str]:
     config = uvicorn.Config(app, port=0, ws="none", lifespan="on", log_level="warning")
     running = uvicorn.Server(config)
     socket = config.bind_socket()
+    socket.listen()  # a client that is faster than the server's thread waits instead of being refused
     thread = threading.Thread(target=running.run, args=([socket],))
     thread.start()
     try:
