@@ -291,3 +291,7 @@ def test_only_the_newest_entries_are_compared_if_the_index_is_far_behind(
     monkeypatch.setattr(merge, "MAX_UNINDEXED", 3)
     found = neighbours(entries._store, Nearby({}, 0))
     assert sorted(one.entry.text for one in found) == [f"item{number} common" for number in (1, 2, 3)]
+    oldest = next(entry for entry in entries.list() if entry.text == "item0 common")
+    entries.update(oldest.id, tags=["changed"])
+    found = neighbours(entries._store, Nearby({}, 0))
+    assert sorted(one.entry.text for one in found) == [f"item{number} common" for number in (0, 2, 3)]

@@ -251,10 +251,12 @@ class EntryStore:
         return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
 
     def changed_since(self, seq: int) -> list[str]:
-        """Return the ids of the entries that changed after this event."""
+        """Return the ids of the entries that changed after this event, in the order of their last change."""
         with self.database.read() as connection:
-            rows = connection.execute("select entry_id from events where seq > ?", (seq,))
-            return list(dict.fromkeys(str(row[0]) for row in rows))
+            rows = connection.execute(
+                "select entry_id from events where seq > ? group by entry_id order by max(seq)", (seq,)
+            )
+            return [str(row[0]) for row in rows]
 
     def documents(self, ids: Sequence[str]) -> dict[str, tuple[Document, list[Chunk]]]:
         """Return the active entries with these ids as the index stores them."""
