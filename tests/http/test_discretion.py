@@ -39,9 +39,9 @@ def test_the_home_folder_is_hidden_even_with_spaces_in_its_name(monkeypatch: pyt
 def test_a_folder_that_shares_a_prefix_with_the_home_folder_is_not_hidden_as_home(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("HOME", "/home/mi")
-    assert hide_folders("no /home/mira/acme/notes.md here") == "no …/notes.md here"
-    assert hide_folders("no /home/mi-2/acme/notes.md, in /home/mi.") == "no …/notes.md, in ~."
+    monkeypatch.setenv("HOME", "/homes/mi")
+    assert hide_folders("no /homes/mira/acme/notes.md here") == "no …/notes.md here"
+    assert hide_folders("no /homes/mi-2/acme/notes.md, in /homes/mi.") == "no …/notes.md, in ~."
 
 
 def test_folders_of_the_memory_are_recognized_with_spaces_in_their_names() -> None:

@@ -239,7 +239,7 @@ def _cut(table: str, row: dict[str, Any]) -> list[Any]:
             row["event_zstd"] = {"base64": base64.b64encode(row["event_zstd"]).decode()}
         message = event.get("message", {})
         if "cwd" in event:
-            row["event_json"] = json.dumps({**event, "cwd": "/home/me/.openclaw/workspace"})
+            row["event_json"] = json.dumps({**event, "cwd": "/path/to/.openclaw/workspace"})
         elif message.get("role") not in ("user", "assistant", None) or "Subagent" in str(
             message.get("content")
         ):
