@@ -104,6 +104,13 @@ def test_a_purge_erases_the_vector_bytes_of_deleted_rows(engine: str, tmp_path: 
         assert len(index.nearest(VECTORS[3], ALICE, limit=COUNT)) == COUNT - 1
 
 
+@pytest.mark.integration
+def test_chroma_does_not_write_erased_vectors_from_memory_to_disk(tmp_path: Path) -> None:
+    pytest.importorskip("chromadb", reason="the extra chroma is not installed")
+    for attempt in range(12):  # without care, about one in four has the vector in the spare space of the graph
+        test_a_purge_erases_the_vector_bytes_of_deleted_rows("chroma", tmp_path / str(attempt))
+
+
 def test_an_erasure_deletes_the_files_of_an_engine_that_is_no_longer_used(
     engine: str, tmp_path: Path
 ) -> None:

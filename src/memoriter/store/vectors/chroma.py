@@ -7,6 +7,8 @@ process writes, so it is opened again whenever the pointer has changed.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import importlib.util
 import itertools
 import secrets
@@ -31,6 +33,9 @@ HNSW = {"space": "cosine", "max_neighbors": 32, "ef_construction": 200, "ef_sear
 CALL_ROWS = 1000
 #: Looks at a deleted folder, the pause between two of them, and how many in a row must find nothing.
 LOOKS, PAUSE_S, QUIET_LOOKS = 40, 0.05, 5
+
+#: The option of glibc's ``mallopt`` that overwrites memory when it is freed and when it is allocated.
+M_PERTURB, FILLER = -6, 0xA5
 
 _openings = itertools.count()
 
@@ -86,10 +91,22 @@ class ChromaStore:
         import chromadb
         from chromadb.config import Settings
 
+        _overwrite_freed_memory()
         # Chroma shares one connection for all clients with the same path. A path that was never used before makes it
         # read the files again.
         path = f"{self._folder / name}/{'./' * (1 + next(_openings) % 1000)}"
         return chromadb.PersistentClient(path=path, settings=Settings(anonymized_telemetry=False))
+
+
+@functools.cache
+def _overwrite_freed_memory() -> None:
+    """Let the C library overwrite freed memory, where it can.
+
+    Chroma allocates its graph with spare space and writes that space to disk as it is: with what was in the memory
+    before, such as an erased vector.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # not glibc
+        ctypes.CDLL(None).mallopt(M_PERTURB, FILLER)
 
 
 def _remove(folder: Path) -> bool:
