@@ -107,7 +107,7 @@ def test_a_purge_erases_the_vector_bytes_of_deleted_rows(engine: str, tmp_path: 
 @pytest.mark.integration
 def test_chroma_does_not_write_erased_vectors_from_memory_to_disk(tmp_path: Path) -> None:
     pytest.importorskip("chromadb", reason="the extra chroma is not installed")
-    for attempt in range(12):  # without care, about one in four has the vector in the spare space of the graph
+    for attempt in range(12):  # one attempt shows the fault in about a quarter of the runs
         test_a_purge_erases_the_vector_bytes_of_deleted_rows("chroma", tmp_path / str(attempt))
 
 
