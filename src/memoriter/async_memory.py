@@ -90,6 +90,7 @@ class AsyncEntries(_Forwarding[Entries]):
     supersede = forward(Entries.supersede)
     history = forward(Entries.history)
     undo = forward(Entries.undo)
+    redo = forward(Entries.redo)
     approve = forward(Entries.approve)
     reject = forward(Entries.reject)
     forget = forward(Entries.forget)

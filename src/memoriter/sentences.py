@@ -166,6 +166,7 @@ SENTENCES: Mapping[str, str] = {
     "entry.undo_forget": "The newest change was to erase an entry. Erased entries cannot be restored.",
     "entry.redacted": "Secrets or private parts were removed before it was stored.",
     "entry.undo_nothing": "There is nothing to undo.",
+    "entry.redo_nothing": "There is nothing to redo: the newest change is not an undo.",
     "entry.not_staged": "The entry {id} is {state}: only staged entries can be approved or rejected.",
     "entry.not_active": "The entry {id} is {state}: only active entries can be replaced.",
     "entry.same": "The entry already says this.",

@@ -33,6 +33,21 @@ def test_a_forgotten_entry_is_hidden_and_undo_restores_it(memoriter: Run) -> Non
     assert listed(memoriter) == []
     assert memoriter("undo").returncode == 0
     assert listed(memoriter) == ["I live in Lisbon."]
+    assert memoriter("redo").stdout == f"Redone: {id_[:8]}  I live in Lisbon.\n"
+    memoriter("capture", "--messages", "-", stdin=messages)
+    assert listed(memoriter) == []
+
+
+def test_repeated_undos_go_back_further(memoriter: Run) -> None:
+    for text in ("I live in Lisbon.", "My cat is called Otto."):
+        add(memoriter, text)
+    left = []
+    for _ in range(2):
+        memoriter("undo")
+        left.append(listed(memoriter))
+    assert left == [["I live in Lisbon."], []]
+    done = memoriter("undo")
+    assert (done.returncode, done.stderr) == (1, "memoriter: There is nothing to undo.\n")
 
 
 def test_now_erases_every_byte_and_cannot_be_undone(memoriter: Run, tmp_path: Path) -> None:

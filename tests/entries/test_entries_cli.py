@@ -245,7 +245,7 @@ def test_empty_lists_and_single_entries_are_described_by_sentences(run: Run) -> 
     assert run("forget", "--source", "openclaw", "--yes") == "No entry matches. Nothing was forgotten.\n"
     entry = json.loads(run("add", "I drink green tea in the morning", "--json"))
     assert run("undo").strip().endswith("I drink green tea in the morning")
-    assert run("undo").strip().endswith("I drink green tea in the morning")
+    assert run("redo").strip().endswith("I drink green tea in the morning")
     forgotten = run("forget", entry["id"], "--yes")
     assert forgotten.startswith(f"Forgot 1 entry: {entry['id'][:8]}\n")
 

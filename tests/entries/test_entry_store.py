@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoriter.entries import Draft, Entries
@@ -145,19 +147,91 @@ def test_every_change_is_an_event_with_before_and_after(entries: Entries) -> Non
     ]
 
 
-def test_undo_reverts_the_newest_change_and_itself(entries: Entries) -> None:
+def test_repeated_undos_step_back_and_redos_step_forward_again(entries: Entries) -> None:
+    entry = remember(entries, "The port is 1")
+    for number in range(2, 5):
+        entries.update(entry.id, text=f"The port is {number}")
+    seen = []
+    for step in (*[entries.undo] * 3, *[entries.redo] * 2, entries.undo, *[entries.redo] * 2):
+        (now,) = step()[1]
+        seen.append(int(now.text[-1]))
+    assert seen == [3, 2, 1, 2, 3, 2, 3, 4]
+    with pytest.raises(NotFound, match="nothing to redo"):
+        entries.redo()
+    for _ in range(4):
+        entries.undo(entry.id)
+    assert entries.list() == []
+    with pytest.raises(NotFound, match="nothing to undo"):
+        entries.undo()
+    with pytest.raises(NotFound, match="nothing to undo"):
+        entries.undo(entry.id)
+
+
+def test_undos_of_one_entry_leave_the_changes_of_others_to_undo(entries: Entries) -> None:
+    port, host = remember(entries, "The port is 8080"), remember(entries, "The host is fern")
+    entries.update(port.id, text="The port is 9090")
+    entries.update(host.id, text="The host is moss")
+    entries.undo(port.id)
+    entries.undo()
+    assert [one.text for one in entries.list()] == ["The host is fern", "The port is 8080"]
+    entries.undo()
+    assert [one.text for one in entries.list()] == ["The port is 8080"]
+    entries.redo(port.id)
+    assert [one.text for one in entries.list()] == ["The port is 9090"]
+
+
+def test_a_change_after_an_undo_leaves_nothing_to_redo(entries: Entries) -> None:
     entry = remember(entries, "The port is 8080")
     entries.update(entry.id, text="The port is 9090")
-    entries.undo(entry.id)
-    assert entries.get(entry.id).text == "The port is 8080"
-    entries.undo(entry.id)
-    assert entries.get(entry.id).text == "The port is 9090"
-    other = remember(entries, "The host is fern")
     entries.undo()
-    with pytest.raises(NotFound):
-        entries.get(other.id)
-    entries.undo(other.id)
-    assert entries.get(other.id).text == "The host is fern"
+    other = remember(entries, "The host is fern")
+    with pytest.raises(NotFound, match="nothing to redo"):
+        entries.redo()
+    entries.redo(entry.id)
+    assert entries.get(entry.id).text == "The port is 9090"
+    entries.undo()
+    entries.update(entry.id, text="The port is 7070")
+    with pytest.raises(NotFound, match="nothing to redo"):
+        entries.redo(entry.id)
+    entries.undo()
+    entries.undo()
+    assert [one.id for one in entries.list()] == [entry.id]
+    assert other.id in {one.id for one in entries.undone()}
+
+
+@settings(max_examples=15)
+@given(st.lists(st.sampled_from(["add", "update", "supersede", "undo", "redo"]), max_size=12))
+def test_undo_and_redo_are_a_stack_of_states(steps: list[str]) -> None:
+    """Compare with the model that every editor has: a stack of states, and one of undone states."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.closing(open_entries(Path(folder))) as entries:
+        past: list[list[str]] = []
+        future: list[list[str]] = []
+
+        def state() -> list[str]:
+            return sorted(one.text for one in entries.list())
+
+        for number, step in enumerate(steps):
+            before, text = state(), f"Fact {number} is {number * 7}"
+            newest = entries.list(limit=1)
+            if step == "undo":
+                if past:
+                    future.append(before)
+                    entries.undo()
+                    assert state() == past.pop()
+                continue
+            if step == "redo":
+                if future:
+                    past.append(before)
+                    entries.redo()
+                    assert state() == future.pop()
+                continue
+            if step == "add" or not newest:
+                entries.add(text, "fact")
+            elif step == "update":
+                entries.update(newest[0].id, text=text)
+            else:
+                entries.supersede(newest[0].id, text)
+            past, future = [*past, before], []
 
 
 def test_a_stale_edit_is_a_conflict(entries: Entries) -> None:

@@ -111,7 +111,7 @@ def test_approving_activates_an_entry_and_can_be_undone(careful: Entries, clock:
     careful.undo(entry.id)
     assert careful.get(entry.id).state == "staged"
     assert careful.search("deploy key vault", threshold=0).hits == ()
-    careful.undo(entry.id)
+    careful.redo(entry.id)
     assert careful.get(entry.id).state == "active"
 
 

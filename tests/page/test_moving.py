@@ -81,6 +81,9 @@ def test_a_memory_without_changes_offers_no_undo(gateway: Served, visit: Visit) 
     expect(panel.locator("[data-do=undo]")).to_have_count(0)
     gateway.ask("entries.edit", id=entry, importance=5)
     expect(panel.locator("[data-do=undo]")).to_have_attribute("title", re.compile("Edited"))
+    panel.locator("[data-do=undo]").click()
+    expect(panel.locator(".history").get_by_text("Undone")).to_be_visible()
+    expect(panel.locator("[data-do=undo]")).to_have_count(0)
 
 
 def test_undoing_a_replacement_shows_the_replaced_memory(gateway: Served, visit: Visit) -> None:

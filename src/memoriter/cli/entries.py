@@ -1,4 +1,4 @@
-"""Commands for entries: add, list, history, undo, export, forget, approval and the recall ledger.
+"""Commands for entries: add, list, history, undo, redo, export, forget, approval and the recall ledger.
 
 Imports of the package stay inside the functions, so that ``--help`` loads only typer.
 """
@@ -50,6 +50,7 @@ def register(app: typer.Typer) -> None:
     app.command("list", epilog="Example: memoriter list --type fact --limit 20")(list_)
     app.command(epilog="Example: memoriter history 1f0c2a9e")(history)
     app.command(epilog="Examples: memoriter undo · memoriter undo 1f0c2a9e")(undo)
+    app.command(epilog="Examples: memoriter redo · memoriter redo 1f0c2a9e")(redo)
     app.command(epilog="Example: memoriter export --output entries.jsonl --min-importance 4 --tags work")(
         export
     )
@@ -149,12 +150,27 @@ def undo(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Undo the newest change. If that change was an undo, the undone change is made again."""
+    """Undo the newest change. Repeat it to undo the changes before. `redo` makes an undone change again."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
         events, entries = memory.entries.undo(entry_id)
         entry_tables.undone(events, entries, as_json)
+
+
+def redo(
+    context: typer.Context,
+    entry_id: Annotated[
+        str | None, typer.Argument(help="Redo the newest undone change of this entry.", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make the change again that `undo` reverted last. Repeat it for the changes undone before."""
+    from memoriter.cli import entry_tables
+
+    with context.obj.memory() as memory:
+        events, entries = memory.entries.redo(entry_id)
+        entry_tables.redone(events, entries, as_json)
 
 
 def export(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -136,9 +136,17 @@ def undone(changes: Sequence[EntryEvent], restored: Sequence[Entry], as_json: bo
         )
         return
     for event in changes:
-        # Undoing a removal restores the text, so the arrow to "(removed)" would mislead.
-        text = _flat(event.before.text) if event.before and not event.after else _change(event)
-        console().print(plain(f"Undone: {event.kind} of {event.entry_id[:8]}  {text}"))
+        console().print(plain(f"Undone: {event.kind} of {event.entry_id[:8]}  {_change(event)}"))
+
+
+def redone(undos: Sequence[EntryEvent], entries: Sequence[Entry], as_json: bool) -> None:
+    """Print what a redo changed."""
+    if as_json:
+        to_json({"redone": [event.seq for event in undos], "entries": [asdict(entry) for entry in entries]})
+        return
+    for event in undos:
+        change = replace(event, before=event.after, after=event.before)
+        console().print(plain(f"Redone: {event.entry_id[:8]}  {_change(change)}"))
 
 
 def write_private(path: Path, lines: Iterable[str]) -> int:

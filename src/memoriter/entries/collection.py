@@ -320,10 +320,21 @@ class Entries:
     ) -> tuple[builtins.list[EntryEvent], tuple[Entry, ...]]:
         """Undo the newest change, of one entry or of all; return the undone events and the entries as they are now.
 
-        With ``if_seq`` the change is undone only if it has this sequence number.
+        The next call undoes the change before, and `redo` makes the change again. With ``if_seq`` something is undone
+        only if the newest event has this sequence number.
         """
         full_id = self._store.complete_id(entry_id) if entry_id else None
         return editing.undo(self._store, entry_id=full_id, at=self._clock(), actor=actor, if_seq=if_seq)
+
+    def redo(
+        self, entry_id: str | None = None, *, actor: str = "owner"
+    ) -> tuple[builtins.list[EntryEvent], tuple[Entry, ...]]:
+        """Make the change again that was undone last, of one entry or of all.
+
+        Return the events of the undo and the entries as they are now. A change after the undo leaves nothing to redo.
+        """
+        full_id = self._store.complete_id(entry_id) if entry_id else None
+        return editing.redo(self._store, entry_id=full_id, at=self._clock(), actor=actor)
 
     # ---- approval --------------------------------------------------------------------------------------------
 

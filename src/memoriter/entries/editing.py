@@ -1,12 +1,15 @@
-"""Changes that the owner makes by hand: edit, merge, supersede, undo.
+"""Changes that the owner makes by hand: edit, merge, supersede, undo, redo.
 
-Nothing is overwritten: every change is an event, and `undo` reverts it. A caller that read an entry before changing it
+Nothing is overwritten: every change is an event, and `undo` reverts it. Undos are events too: the next one steps back
+further, and `redo` reverts them. A caller that read an entry before changing it
 can pass the entry's sequence number. A change made by another caller in between is then a conflict instead of a loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypedDict
 
@@ -15,40 +18,95 @@ from memoriter.entries.drafts import MAX_TAGS, Draft, clean_entry, expiry
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry, EntryEvent, Remembered, least_trusted
 from memoriter.sentences import sentence
-from memoriter.store.entry_store import Edit, EntryStore
+from memoriter.store.entry_store import Edit, EntryStore, Step
 from memoriter.text.words import normal_form
 
 
 def undo(
     store: EntryStore, *, entry_id: str | None, at: float, actor: str, if_seq: int | None = None
 ) -> tuple[list[EntryEvent], tuple[Entry, ...]]:
-    """Undo the newest change, of one entry or of all; return the undone events and the entries as they are now."""
+    """Undo the newest change that is in effect, of one entry or of all.
+
+    Return the undone events and the entries as they are now.
+    """
     with store.transaction():
-        events = store.last_change(entry_id)
-        if not events:
-            if entry_id is None:
-                raise NotFound(sentence("entry.undo_nothing"))
-            raise NotFound(sentence("entry.not_found", id=entry_id))
-        newest = max(event.seq for event in events if entry_id in (None, event.entry_id))
-        if if_seq is not None and newest != if_seq:
+        newest = next(store.newest_steps(entry_id), None)
+        if if_seq is not None and (newest is None or newest.seq != if_seq):
             raise EditConflict(sentence("entry.conflict"))
+        change = _change_to_undo(store.newest_steps(entry_id))
+        if change is None:
+            raise NotFound(sentence("entry.undo_nothing"))
+        events = store.change(change)
         if any(event.kind == "forget" or event.before is event.after is None for event in events):
             raise EditConflict(sentence("entry.undo_forget"))
-        now = store.load(event.entry_id for event in events)
-        edits = [_inverse(event, now.get(event.entry_id)) for event in reversed(events)]
         for event in events:
+            if _change_to_undo(store.newest_steps(event.entry_id)) != change:
+                raise EditConflict(sentence("entry.undo_newer", id=event.entry_id))
             if event.kind == "reject" and event.before:
                 store.clear_tombstone(event.before.text)
-        return events, store.apply(edits, at=at, by=actor)
+        return events, _revert(store, events, "undo", at=at, actor=actor)
 
 
-def _inverse(event: EntryEvent, now: Entry | None) -> Edit:
-    if (now.seq if now else None) != (event.after.seq if event.after else None):
-        raise EditConflict(sentence("entry.undo_newer", id=event.entry_id))
+def redo(
+    store: EntryStore, *, entry_id: str | None, at: float, actor: str
+) -> tuple[list[EntryEvent], tuple[Entry, ...]]:
+    """Make the change again that was undone last; return the events of the undo and the entries as they are now."""
+    with store.transaction():
+        change = _change_to_redo(store.newest_steps(entry_id))
+        events = [] if change is None else store.change(change)
+        # An entry that was changed or erased since must stay as it is.
+        if not events or any(_change_to_redo(store.newest_steps(one.entry_id)) != change for one in events):
+            raise NotFound(sentence("entry.redo_nothing"))
+        entries = _revert(store, events, "redo", at=at, actor=actor)
+        for entry in entries:
+            if entry.state == "rejected":
+                store.add_tombstone(entry.text, at=at, seq=entry.seq)
+        return events, entries
+
+
+def _change_to_undo(steps: Iterable[Step]) -> int | None:
+    """Return the newest change that is in effect: every undo cancels the change before it that was in effect then."""
+    cancelled: dict[str, float] = defaultdict(int)
+    for step in steps:
+        if step.kind == "undo":
+            # An entry that was removed is back at its beginning, also if an import had brought many changes of it.
+            cancelled[step.entry_id] += math.inf if step.removed else 1
+        elif cancelled[step.entry_id]:
+            cancelled[step.entry_id] -= 1
+        else:
+            return step.change
+    return None
+
+
+def _change_to_redo(steps: Iterable[Step]) -> int | None:
+    """Return the newest undo that was not redone. A change after it leaves nothing to redo."""
+    redone: dict[str, int] = defaultdict(int)
+    for step in steps:
+        if step.kind == "redo":
+            redone[step.entry_id] += 1
+        elif step.kind != "undo":
+            return None
+        elif redone[step.entry_id]:
+            redone[step.entry_id] -= 1
+        else:
+            return step.change
+    return None
+
+
+def _revert(
+    store: EntryStore, events: Sequence[EntryEvent], kind: str, *, at: float, actor: str
+) -> tuple[Entry, ...]:
+    """Put the entries of a change back to what they were before it."""
+    now = store.load(event.entry_id for event in events)
+    edits = [_inverse(event, now.get(event.entry_id), kind) for event in reversed(events)]
+    return store.apply(edits, at=at, by=actor)
+
+
+def _inverse(event: EntryEvent, now: Entry | None, kind: str) -> Edit:
     before = event.before
     if before and now:  # usage counts are not part of the change
         before = replace(before, access_count=now.access_count, last_accessed_at=now.last_accessed_at)
-    return Edit("undo", before, now, note=sentence("history.undo", kind=event.kind, seq=event.seq))
+    return Edit(kind, before, now, note=sentence("history.undo", kind=event.kind, seq=event.seq))
 
 
 def undo_import(store: EntryStore, entries: Mapping[str, int], *, at: float, actor: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from memoriter.errors import EditConflict, NotFound
 from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets, Trust, referenced_id
@@ -31,10 +31,24 @@ from memoriter.text.words import normal_form
 #: Maximum number of ids that the error for an ambiguous prefix lists.
 MAX_CANDIDATES = 5
 
+#: Number of steps that one statement reads.
+STEPS_AT_ONCE = 200
+
 IN_FORCE = EntryFilter()
 NO_QUOTES = Quotes()
 
 _IDENTITY = "insert into meta(key, value) values(?, ?) on conflict do nothing"
+
+
+class Step(NamedTuple):
+    """An event without its texts."""
+
+    seq: int
+    change: int
+    entry_id: str
+    kind: str
+    #: Whether the event removed the entry.
+    removed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,15 +284,23 @@ class EntryStore:
         with self.database.read() as connection:
             return entry_rows.events(connection, "entry_id = ?", entry_id)
 
-    def last_change(self, entry_id: str | None = None) -> list[EntryEvent]:
-        """Return the events of the newest change, of one entry or of all."""
-        clause = "change = (select change from events where entry_id = ? order by seq desc limit 1)"
+    def newest_steps(self, entry_id: str | None = None) -> Iterator[Step]:
+        """Yield the steps of one entry or of all, newest first. They are read in parts as the caller needs them."""
+        only, bound = ("", ()) if entry_id is None else (" and entry_id = ?", (entry_id,))
+        statement = f"select seq, change, entry_id, kind, after is null from events where seq < ?{only}"  # noqa: S608
+        before = self.seq() + 1
+        while before:
+            with self.database.read() as connection:
+                rows: Any = connection.execute(
+                    f"{statement} order by seq desc limit {STEPS_AT_ONCE}", (before, *bound)
+                ).fetchall()
+            yield from (Step(*row) for row in rows)
+            before = rows[-1][0] if len(rows) == STEPS_AT_ONCE else 0
+
+    def change(self, number: int) -> list[EntryEvent]:
+        """Return the events of a change."""
         with self.database.read() as connection:
-            if entry_id is not None:
-                return entry_rows.events(connection, clause, entry_id)
-            return entry_rows.events(
-                connection, "change = (select change from events order by seq desc limit 1)"
-            )
+            return entry_rows.events(connection, "change = ?", number)
 
     # ---- digests and tombstones ------------------------------------------------------------------------------
 

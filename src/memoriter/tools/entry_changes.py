@@ -303,7 +303,8 @@ OPERATIONS = (
     ),
     owner_only(
         "entries.undo",
-        "Undo the newest change of one entry, or of all entries. Forgotten entries cannot be restored.",
+        "Undo the newest change of one entry, or of all entries. The next call undoes the change before it. Erased "
+        "entries cannot be restored.",
         UndoArguments,
         UndoResult,
         _undo,

@@ -160,8 +160,10 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
 
   // A memory that was only added has nothing to undo. To remove it, forget it.
   const undoing = (button, entry) => {
-    const last = shown.history.at(-1);
-    if (!last || (shown.history.length === 1 && shown.supersedes.length === 0)) return null;
+    const inEffect = []; // each undo cancels the change before it that was in effect then
+    for (const event of shown.history) event.kind === "undo" ? inEffect.pop() : inEffect.push(event);
+    const last = inEffect.at(-1);
+    if (!last || (inEffect.length === 1 && shown.supersedes.length === 0)) return null;
     const undo = () =>
       undoChange(entry, changed).catch((error) => {
         announce(sentence(error));
