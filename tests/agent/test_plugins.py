@@ -179,6 +179,7 @@ def test_a_plugin_named_in_the_settings_file_works_with_the_command_line(
         "plugins: {slots: {memory: memory-birds}}\nembedding: {provider: none}\n", encoding="utf-8"
     )
     (workspace / "memory/a.md").write_text("The heron stands in the marsh.", encoding="utf-8")
+    (tmp_path / "state").mkdir()
     places = ["--workspace", str(workspace), "--home", str(tmp_path / "state"), "--config", str(config)]
     command = [sys.executable, "-m", "memoriter", *places, "search", "heron"]
 

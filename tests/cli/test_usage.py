@@ -36,11 +36,37 @@ def test_global_options_work_before_and_after_the_command(
     memoriter: Run, workspace: Path, tmp_path: Path, arguments: list[str]
 ) -> None:
     home = tmp_path / "other"
+    home.mkdir()
     line = [word.format(home=home, notes=workspace) for word in arguments]
     done = memoriter(*line, MEMORITER_WORKSPACE="", MEMORITER_HOME="", HOME=str(tmp_path / "empty"))
     assert [hit["path"] for hit in json.loads(done.stdout)["results"]] == ["MEMORY.md"]
     assert (home / "agents").is_dir()
     assert not (tmp_path / "empty" / ".memoriter").exists()
+
+
+@pytest.mark.parametrize("command", [["search", "tea"], ["save", "tea"], ["status", "--json"]])
+def test_a_named_folder_that_does_not_exist_is_refused_and_not_created(
+    memoriter: Run, workspace: Path, tmp_path: Path, command: list[str]
+) -> None:
+    away, home = tmp_path / "away notes", tmp_path / "away"
+    for option, sentence in (
+        (
+            ["--workspace", str(away)],
+            f"There is no folder {away}, the workspace that --workspace names. `memoriter init '{away}'` creates it.",
+        ),
+        (
+            ["--home", str(home)],
+            f"There is no folder {home}, which --home names. `memoriter --home {home} init` creates it.",
+        ),
+    ):
+        done = memoriter(*command, *option, MEMORITER_RESIDENT__ENABLED=str(option[0] == "--home"))
+        assert (done.returncode, done.stderr) == (1, f"memoriter: {sentence}\n")
+        assert "error" in json.loads(done.stdout) if "--json" in command else done.stdout == ""
+    variable = memoriter(*command, MEMORITER_WORKSPACE=str(away))
+    assert "the workspace that MEMORITER_WORKSPACE names" in variable.stderr
+    assert [folder.exists() for folder in (away, home)] == [False, False]
+    assert not list(tmp_path.glob("*/agents/*/workspaces/*"))
+    assert memoriter("--home", str(home), "init", str(workspace)).returncode == 0
 
 
 def test_an_option_of_the_command_wins(memoriter: Run, tmp_path: Path) -> None:

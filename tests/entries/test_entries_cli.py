@@ -23,6 +23,7 @@ def run(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run
     monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
 
     def run_(*words: str, fails: bool = False) -> str:
+        (tmp_path / "home").mkdir(exist_ok=True)
         line = ["--workspace", str(workspace), "--home", str(tmp_path / "home"), *words]
         done = CliRunner().invoke(app, line, catch_exceptions=True)
         if fails:

@@ -69,6 +69,7 @@ def test_the_command_line_accepts_every_form_of_an_id(
     monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
 
     def run(*words: str) -> str:
+        (tmp_path / "home").mkdir(exist_ok=True)
         line = ["--workspace", str(workspace), "--home", str(tmp_path / "home"), *words]
         result = CliRunner().invoke(app, line)
         assert result.exit_code == 0, (result.output, result.exception)

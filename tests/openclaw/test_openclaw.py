@@ -251,6 +251,7 @@ def test_the_command_reports_what_it_imported(
     tmp_path: Path,
     run_forked: Callable[..., subprocess.CompletedProcess[bytes]],
 ) -> None:
+    (tmp_path / "state").mkdir()
     places = ["--workspace", str(workspace), "--home", str(tmp_path / "state")]
     environment = {**os.environ, "MEMORITER_EMBEDDING__PROVIDER": "none"}
 

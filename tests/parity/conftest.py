@@ -29,6 +29,7 @@ def run(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run
     monkeypatch.setenv("COLUMNS", "160")
 
     def run_(*words: str, code: int = 0) -> str:
+        (tmp_path / "home").mkdir(exist_ok=True)
         line = ["--workspace", str(workspace), "--home", str(tmp_path / "home"), *words]
         finished = CliRunner().invoke(app, line)
         assert finished.exit_code == code, (finished.output, finished.exception)

@@ -27,6 +27,8 @@ def run(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
+    (tmp_path / "state").mkdir()
+
     def call(*words: str) -> str:
         places = ["--workspace", str(workspace), "--home", str(tmp_path / "state")]
         result = CliRunner().invoke(app, [*places, *words])

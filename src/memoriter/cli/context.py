@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -60,10 +61,27 @@ class GlobalOptions:
 
     @contextmanager
     def memory(self) -> Iterator[Memory]:
-        """Open the memory for the duration of a command."""
+        """Open the memory for the duration of a command. Its folders must exist if they were named."""
         from memoriter.memory import Memory
 
         # A command ends with its answer, so embedding in the background is left to `memoriter index`.
         settings = self.settings(**{"embedding.background": False})
+        self._check_folders(settings)
         with self.open(settings) if self.open else Memory.open(settings=settings) as memory:
             yield memory
+
+    def _check_folders(self, settings: Settings) -> None:
+        """Refuse named folders that do not exist. Opening the memory would create an index for a mistyped name."""
+        from memoriter.errors import NotFound
+
+        if settings.store.url is not None:
+            return  # the folders cache what the server holds
+        home, workspace, origin = settings.home, settings.workspace, settings.origin("workspace")
+        if self.home is not None and not home.is_dir():
+            create = f"memoriter --home {quote(str(home))} init"
+            raise NotFound(f"There is no folder {home}, which --home names. `{create}` creates it.")
+        if origin != "default" and not workspace.is_dir():
+            create = f"memoriter init {quote(str(workspace))}"
+            raise NotFound(
+                f"There is no folder {workspace}, the workspace that {origin} names. `{create}` creates it."
+            )

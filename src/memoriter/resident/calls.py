@@ -42,6 +42,8 @@ def run_command(arguments: Sequence[str]) -> int | None:
     if not _can_serve(options):
         return None
     home = client.find_home(options, os.environ)
+    if "home" in options and not os.path.isdir(home):  # noqa: PTH112 - pathlib is slow
+        return None  # the command says so; the process would create it
     try:
         with TimeLimit(client.wait_s()):
             connection = Connection(home)
