@@ -43,9 +43,10 @@ PREFIXES = (
 )
 KEPT_VARIABLES = ("MEMORITER_SOAK", "MEMORITER_TEST_MODEL")
 
-# The duration of one example depends on the machine, so it is not checked.
-hypothesis.settings.register_profile("any machine", deadline=None)
-hypothesis.settings.load_profile("any machine")
+# Every run tests the same examples, however busy the machine is. `make soak` looks for new ones.
+_SOAK_PROFILE = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("soak", _SOAK_PROFILE)
+hypothesis.settings.load_profile("soak" if os.environ.get("MEMORITER_SOAK") else "ci")
 
 # Building the commands of the program takes longer than most of them.
 typer.testing._get_command = functools.cache(typer.testing._get_command)

@@ -21,7 +21,7 @@ def run(*arguments: str, typed: str = "", **environment: str) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=600,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -115,7 +115,7 @@ def test_a_server_that_does_not_answer_gives_a_one_line_error(folder: str) -> No
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=600,
     )
     assert done.returncode == 1
     assert done.stderr.startswith("The model at http://127.0.0.1:9/v1/chat/completions does not answer: ")

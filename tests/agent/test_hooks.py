@@ -30,7 +30,7 @@ def gate() -> Iterator[threading.Event]:
     event.set()
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
+def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     pause = threading.Event()
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
@@ -196,7 +196,7 @@ def test_closing_reports_unfinished_moments(
 
 
 def test_sessions_are_served_in_parallel(bus: HookBus) -> None:
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=120)
 
     def handler(moment: Moment) -> Effect:
         together.wait()

@@ -406,7 +406,7 @@ def _found(memory: Memory, query: str) -> bool:
     import threading
     import time
 
-    end, pause = time.monotonic() + 20, threading.Event()
+    end, pause = time.monotonic() + 120, threading.Event()
     while not memory.search(query).hits:
         if time.monotonic() > end:
             return False

@@ -191,7 +191,7 @@ def test_a_plugin_named_in_the_settings_file_works_with_the_command_line(
             "MEMORITER_RESIDENT__ENABLED": "false",
         }
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=60
+            command, env=environment, capture_output=True, text=True, check=False, timeout=600
         )
 
     found = run(str(site))

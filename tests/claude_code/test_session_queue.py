@@ -216,7 +216,6 @@ def test_queued_sessions_survive_kills_and_are_processed_exactly_once(claude: Cl
     assert _entries_after_kills(claude) == [text for text, _ in _statements(claude)]
 
 
-@pytest.mark.timeout(600)
 def test_the_control_that_deletes_requests_first_loses_some(claude: ClaudeCode) -> None:
     """The same kills harm a process that deletes a request before it handles it, so the test above can fail."""
     assert len(_entries_after_kills(claude, "naive")) < KILLS

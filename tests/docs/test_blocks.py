@@ -140,7 +140,7 @@ class Shell:
                 cwd=self.folder,
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=600,
                 check=False,
             )
             assert result.returncode == 0, f"{command}\n{result.stdout}\n{result.stderr}"

@@ -94,7 +94,6 @@ def test_the_container_runs_the_gateway_as_a_user_without_privileges() -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.timeout(600)
 def test_the_copied_files_are_enough_to_build_the_wheel(tmp_path: Path) -> None:
     for path in copied():
         if (ROOT / path).is_dir():

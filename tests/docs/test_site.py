@@ -26,7 +26,7 @@ def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
         "--site-dir",
         site,
     ]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=110)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 @pytest.fixture(scope="module")

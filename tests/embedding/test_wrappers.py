@@ -88,7 +88,7 @@ class TestBatches:
         assert rows.shape == (0, 64)
 
     def test_run_at_most_four_at_a_time(self) -> None:
-        four = threading.Barrier(4, timeout=20)
+        four = threading.Barrier(4, timeout=120)
         running, most = 0, 0
         lock = threading.Lock()
 

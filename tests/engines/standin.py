@@ -61,7 +61,7 @@ class StandIn:
         shutil.rmtree(self.folder)
 
 
-def is_alive(pid: int, wait_s: float = 5.0) -> bool:
+def is_alive(pid: int, wait_s: float = 60.0) -> bool:
     """Return whether a process still runs. A killed one may take a moment to end on a busy machine."""
     deadline = time.monotonic() + wait_s
     while _runs(pid):

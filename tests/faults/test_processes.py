@@ -59,7 +59,7 @@ def test_an_indexer_and_several_searchers_work_at_the_same_time(tmp_path: Path) 
     for number in range(20):
         (workspace / f"memory/{number}.md").write_text(f"generation marker 0\nnote {number}\n")
     running = [start(INDEXER, workspace, home), *(start(SEARCHER, workspace, home) for _ in range(3))]
-    outputs = [process.communicate(timeout=100) for process in running]
+    outputs = [process.communicate() for process in running]
     assert [(process.returncode, error) for process, (_, error) in zip(running, outputs, strict=True)] == [
         (0, "")
     ] * 4
@@ -75,6 +75,6 @@ def test_four_processes_can_open_a_new_home_at_the_same_time(tmp_path: Path) -> 
     (workspace / "memory").mkdir(parents=True)
     (workspace / "MEMORY.md").write_text("generation marker 5\n")
     running = [start(SEARCHER, workspace, tmp_path / "home") for _ in range(4)]
-    outputs = [process.communicate(timeout=100) for process in running]
+    outputs = [process.communicate() for process in running]
     assert [process.returncode for process in running] == [0] * 4, outputs
     assert [json.loads(out) for out, _ in outputs] == [[["5"], []]] * 4

@@ -18,7 +18,7 @@ from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.tool import Access
 
 #: Long, because machines that run tests are often busy.
-TIMEOUT_S = 60.0
+TIMEOUT_S = 300.0
 
 
 class Running:

@@ -77,7 +77,7 @@ def capture(address: str, token: str, seed: int, acknowledged: list[str]) -> Non
     """Capture statements until the gateway is killed."""
     chooser = random.Random(seed)
     headers = {"Authorization": f"Bearer {token}"}
-    with httpx.Client(base_url=address, headers=headers, timeout=30) as client:
+    with httpx.Client(base_url=address, headers=headers, timeout=300) as client:
         while True:
             text = statement(chooser)
             body = {"messages": [{"role": "user", "content": text}], "session": f"s{seed}"}
@@ -115,7 +115,7 @@ def main(home: str, workspace: str, kills: int, seed: int, early: bool) -> None:
         for thread in threads:
             thread.start()
         wanted = before + chooser.randrange(5, 25)
-        until = time.monotonic() + 30
+        until = time.monotonic() + 300
         while len(acknowledged) < wanted and time.monotonic() < until:
             time.sleep(0.0005)
         os.kill(child, signal.SIGKILL)

@@ -92,7 +92,6 @@ def test_acknowledged_captures_survive_a_killed_gateway(tmp_path: Path) -> None:
     assert acknowledged - stored == set()
 
 
-@pytest.mark.timeout(600)
 def test_a_gateway_that_acknowledges_before_it_writes_loses_captures(tmp_path: Path) -> None:
     """The control for the test above: it shows that these kills can cause a loss."""
     acknowledged, stored = killed(tmp_path, 2, "early")
@@ -100,7 +99,6 @@ def test_a_gateway_that_acknowledges_before_it_writes_loses_captures(tmp_path: P
 
 
 @pytest.mark.integration
-@pytest.mark.timeout(600)
 def test_two_gateways_the_command_line_and_a_watcher_share_a_home(tmp_path: Path) -> None:
     workspace, home = tmp_path / "workspace", tmp_path / "home"
     (workspace / "memory").mkdir(parents=True)
@@ -109,7 +107,7 @@ def test_two_gateways_the_command_line_and_a_watcher_share_a_home(tmp_path: Path
 
     def busy(address: str, token: str, which: int) -> None:
         with httpx.Client(
-            base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=60
+            base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S
         ) as client:
             for number in range(ROUNDS):
                 text = f"Fact {which}-{number}: {'abcdefgh'[which] * 5}{number} is kept in box {number * 7 + which}."
@@ -151,7 +149,7 @@ def test_two_gateways_the_command_line_and_a_watcher_share_a_home(tmp_path: Path
             thread.join()
         assert failures == []
         with httpx.Client(
-            base_url=str(two["address"]), headers={"Authorization": f"Bearer {token}"}
+            base_url=str(two["address"]), headers={"Authorization": f"Bearer {token}"}, timeout=TIMEOUT_S
         ) as client:
             assert ask(client, "entries.list", limit=1)["total"] == 4 * ROUNDS
             ask(client, "memory.sync")
@@ -171,7 +169,9 @@ def test_serve_prints_its_address_and_open_and_token_work_meanwhile(tmp_path: Pa
     try:
         with started(workspace, home, "serve", "--port", "0") as (process, details):
             owner = httpx.Client(
-                base_url=details["address"], headers={"Authorization": f"Bearer {details['token']}"}
+                base_url=details["address"],
+                headers={"Authorization": f"Bearer {details['token']}"},
+                timeout=TIMEOUT_S,
             )
             assert [agent["name"] for agent in owner.get("/v1/agents").json()] == ["main"]
             ask(owner, "memory_store", text="I prefer green tea in the morning.")
@@ -182,10 +182,12 @@ def test_serve_prints_its_address_and_open_and_token_work_meanwhile(tmp_path: Pa
                 return json.loads(completed.stdout)
 
             link = run("open")["link"]
-            assert [httpx.get(link).status_code for _ in range(2)] == [200, 403]
+            assert [httpx.get(link, timeout=TIMEOUT_S).status_code for _ in range(2)] == [200, 403]
             created = run("token", "create", "--access", "read", "--name", "laptop")
             reader = httpx.Client(
-                base_url=details["address"], headers={"Authorization": f"Bearer {created['token']}"}
+                base_url=details["address"],
+                headers={"Authorization": f"Bearer {created['token']}"},
+                timeout=TIMEOUT_S,
             )
             assert ask(reader, "memory.stats")["disabled"] is False
             assert [row["access"] for row in run("token", "list")] == ["admin", "read"]

@@ -26,7 +26,7 @@ from memoriter.integrations.items import Put, open_items
 if TYPE_CHECKING:
     from postgres_cluster import PostgresCluster
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.integration
 
 QUICK = {"MEMORITER_EMBEDDING__PROVIDER": "none", "MEMORITER_WATCH__DEBOUNCE_S": "0.1"}
 

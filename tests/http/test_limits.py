@@ -238,7 +238,7 @@ def test_requests_beyond_the_queue_are_503(start: Start, slow: threading.Event) 
     busy = gateway.caller("read").post("/v1/agents/main/memory.stats")
     slow.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(120)
     assert (busy.status_code, busy.json()) == (
         503,
         {"error": "The gateway is busy. Try again.", "code": "busy"},
@@ -261,7 +261,7 @@ def test_a_waiting_request_is_dropped_when_its_client_disconnects(
         client.post("/v1/agents/main/memory.stats", timeout=0.2)
     poll(lambda: gateway.gateway.workers.in_use == 1)  # it has left the queue
     slow.set()
-    holding.join(10)
+    holding.join(120)
     assert ask(gateway.caller("read"), "memory.stats")["disabled"] is False
 
 
@@ -274,5 +274,5 @@ def test_running_requests_get_responses_when_the_gateway_stops(start: Start, slo
     poll(lambda: gateway.gateway.workers.in_use == 1)
     gateway.server.stop()
     threading.Timer(0.3, slow.set).start()
-    asking.join(10)
+    asking.join(120)
     assert [answer.json() for answer in answers] == [{"waited": True, "disabled": False}]

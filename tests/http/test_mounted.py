@@ -107,10 +107,10 @@ def test_running_calls_get_responses_when_the_gateway_stops(
     caller = gateway.caller("read")
     asking = threading.Thread(target=lambda: answers.append(called(caller, "memory_stats")))
     asking.start()
-    assert begun.wait(20)
+    assert begun.wait(120)
     gateway.server.stop()
     threading.Timer(0.3, release.set).start()
-    asking.join(20)
+    asking.join(120)
     assert [answer.status_code for answer in answers] == [200]
     assert "file_count" in answers[0].text
 
@@ -149,4 +149,4 @@ def test_mcp_calls_count_for_the_concurrency_limit(
     assert "The gateway is busy. Try again." in called(gateway.caller("read"), "memory_stats").text
     slow[1].set()
     for thread in threads:
-        thread.join(20)
+        thread.join(120)

@@ -133,7 +133,6 @@ def test_many_concurrent_clients_all_get_responses(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
 def test_32_clients_for_a_minute(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with serving(tmp_path) as (process, details):
         threads, observed = start_clients(details, 32, lambda: until(60.0))

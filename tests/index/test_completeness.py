@@ -158,7 +158,7 @@ def test_an_open_memory_computes_the_missing_vectors_in_the_background(open_memo
         answer = memory.search("ring 7919")
         assert answer.hits[0].path == "memory/01.md"
         assert answer.degraded == missing(20, 20, "They are embedded in the background.")
-        engine.background.wait(20)
+        engine.background.wait(120)
     memory.sync()
     assert (memory.search("ring 7919").degraded, by_meaning(memory)) == (None, 20)
 
@@ -371,7 +371,7 @@ def test_an_open_memory_embeds_imported_entries_in_the_background(open_memory) -
     embedder.now += 1000
     assert follower._background is not None
     memory.search("stork", source="entries")
-    follower._background.wait(20)
+    follower._background.wait(120)
     assert (memory.search("stork", source="entries").degraded, follower.count_missing()) == (None, (0, 3))
 
 
@@ -402,5 +402,5 @@ def test_after_a_large_import_a_search_leaves_all_vectors_to_the_background(open
         "They are embedded in the background and by the next searches."
     )
     assert follower._background is not None
-    follower._background.wait(20)
+    follower._background.wait(120)
     assert memory.search("stork", source="entries").degraded is None

@@ -85,7 +85,7 @@ def test_bytes_are_erased_when_a_program_ends_without_closing(
         store.delete(("d",), "gone")
     """)
     state = tmp_path / "state"
-    subprocess.run([sys.executable, "-c", program, workspace, state, canary], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program, workspace, state, canary], check=True, timeout=600)
     assert list(state.glob("agents/*/items.db"))
     assert holding(state, canary) == []
 

@@ -255,7 +255,7 @@ def test_concurrent_writers_lose_no_item_even_if_they_are_killed_right_after(
 ) -> None:
     places = [str(workspace), str(tmp_path / "state")]
     workers = [subprocess.Popen([sys.executable, "-c", WRITER, *places, str(n)]) for n in range(2)]
-    assert [worker.wait(60) for worker in workers] == [9, 9]
+    assert [worker.wait(600) for worker in workers] == [9, 9]
     found: list[Any] = list(asyncio.run(MemoriterSession("shared", memory).get_items()))
     assert sorted(item["content"] for item in found) == sorted(
         f"{w}-{n}" for w in range(2) for n in range(10)

@@ -60,7 +60,7 @@ def over_http(server: McpServer) -> Iterator[str]:
         yield f"http://127.0.0.1:{socket.getsockname()[1]}/mcp"
     finally:
         running.should_exit = True
-        thread.join(10)
+        thread.join(120)
         socket.close()
 
 

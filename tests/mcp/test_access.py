@@ -70,7 +70,7 @@ def test_over_http_a_tool_that_requires_more_access_is_403(wide: Agent, version:
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    with over_http(build(lambda: wide)) as url, httpx.Client() as http:
+    with over_http(build(lambda: wide)) as url, httpx.Client(timeout=60) as http:
 
         def call(name: str, granted: Access) -> tuple[int, object]:
             params = {"name": name, "arguments": {}, **({"_meta": meta} if version > "2026" else {})}

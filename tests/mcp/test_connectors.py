@@ -195,5 +195,5 @@ def test_chatgpt_is_recognised_by_its_header_without_a_session(
         "mcp-protocol-version": "2025-06-18",
     }
     with over_http(build(lambda: agent)) as url:
-        answer = httpx.post(url, json=request, headers=headers)
+        answer = httpx.post(url, json=request, headers=headers, timeout=60)
     assert ('"fetch"' in answer.text) == listed

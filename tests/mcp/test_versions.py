@@ -18,7 +18,7 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 
 def posted(url: str, method: str, params: dict[str, object], **headers: str) -> httpx.Response:
     asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return httpx.post(url, json=asked, headers={**ACCEPT, **headers})
+    return httpx.post(url, json=asked, headers={**ACCEPT, **headers}, timeout=60)
 
 
 def answer_of(response: httpx.Response) -> dict[str, Any]:

@@ -40,7 +40,6 @@ def damage(root: Path, acked: list[int]) -> list[str]:
     return [*(["torn"] if torn else []), *(["lost"] if lost else []), *(["twice"] if twice else [])]
 
 
-@pytest.mark.timeout(600)
 def test_every_acknowledged_save_survives_a_killed_writer(tmp_path: Path) -> None:
     acked = crash(tmp_path, "durable")
     assert len(acked) > KILLS / 4, "the writers were killed before they could save anything"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Cookie, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, Cookie, Page, Request, Route, expect, sync_playwright
 from serving import Served
 
 #: As root there is no sandbox. The other options stop chromium's background requests.
@@ -22,6 +22,11 @@ FLAGS = (
     "--disable-sync",
     "--font-render-hinting=none",
 )
+#: Lets messages in the corner stay. A busy machine may need longer than ten seconds to read or use one.
+MESSAGES_STAY = """(() => {
+  const plain = setTimeout;
+  window.setTimeout = (act, wait, ...more) => plain(act, wait === 10_000 ? 3_600_000 : wait, ...more);
+})()"""
 
 
 def chromium() -> str | None:
@@ -42,6 +47,24 @@ def browser() -> Iterator[Browser]:
             running.close()
 
 
+class Held:
+    """Requests that wait until the test lets them continue."""
+
+    def __init__(self, page: Page, pattern: str) -> None:
+        self._page = page
+        self._routes: list[Route] = []
+        page.route(pattern, self._hold)
+
+    def _hold(self, route: Route) -> None:
+        self._routes.append(route)
+
+    def wait_for(self, count: int = 1) -> list[Route]:
+        """Wait until this many requests were made, and return them."""
+        while len(self._routes) < count:
+            self._page.wait_for_timeout(20)  # lets the handler run
+        return self._routes
+
+
 @dataclass
 class Watched:
     """A page and a record of what it did."""
@@ -58,6 +81,10 @@ class Watched:
         """Return the requests to the gateway, without the event stream."""
         paths = [urlsplit(request.url).path for request in self.requests]
         return [path for path in paths if path.startswith("/v1/") and path != "/v1/events"]
+
+    def hold(self, pattern: str) -> Held:
+        """Hold the requests to addresses that match a pattern."""
+        return Held(self.page, pattern)
 
 
 def watch(page: Page, address: str) -> Watched:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Visit = Callable[..., "Watched"]
 
 #: A busy machine may take this long to show something.
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 120_000
 
 
 @pytest.fixture(scope="session")
@@ -49,18 +49,25 @@ def empty_gateway(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Visit]:
-    """Open the page in its own browser context. At the end, check for script errors and requests to other hosts."""
+    """Open the page in its own browser context. At the end, check for script errors and requests to other hosts.
+
+    A page that is not live receives no events. The gateway sends some on its own, and each lets the page load parts
+    again, so a test that counts requests needs such a page.
+    """
     import browsing
 
     opened: list[Watched] = []
 
-    def open_(gateway: Served, place: str = "", **context: Any) -> Watched:
+    def open_(gateway: Served, place: str = "", *, live: bool = True, **context: Any) -> Watched:
         context = {"viewport": {"width": 1280, "height": 860}, "locale": "en-GB"} | context
         fresh = browser.new_context(**context)
         fresh.set_default_timeout(TIMEOUT_MS)
+        fresh.add_init_script(browsing.MESSAGES_STAY)
         page = fresh.new_page()
         watched = browsing.watch(page, gateway.address)
         opened.append(watched)
+        if not live:
+            watched.hold("**/v1/events?**")
         browsing.come_in(page, gateway, place)
         return watched
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from conftest import Visit
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.integration
 
 AXE = Path(__file__).parents[2] / ".tools/axe/node_modules/axe-core/axe.min.js"
 #: Places, and what is there when the view is complete.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from conftest import Visit
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.integration
 
 MEM0 = {
     "results": [

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conftest import Visit
     from playwright.sync_api import Route
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.integration
 
 CHUNKS, ENTRIES = 100_000, 10_000
 #: Chunks per note.
@@ -89,25 +89,23 @@ def test_the_first_view_needs_one_request_of_bounded_size(place: str, gateway: S
 
 
 def test_a_new_search_cancels_the_one_before(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/search").page
+    watched = visit(gateway, "#/search", live=False)
+    page = watched.page
     expect(page.locator(".holdings")).to_be_visible()
     given_up: list[str] = []
     page.on("requestfailed", lambda request: given_up.append(request.post_data_json["query"]))
-    held: list[Route] = []
-    page.route("**/memory.search", lambda route: held.append(route))  # noqa: PLW0108  playwright marks functions
+    held = watched.hold("**/memory.search")
     box = page.get_by_role("searchbox")
     for word in ("quince", "quince ferry", "violin"):
         with page.expect_request("**/memory.search"):
             box.fill(word)
-    while len(held) < 3:
-        page.wait_for_timeout(20)  # let the handler run
-    held[-1].continue_()
+    held.wait_for(3)[-1].continue_()
     expect(page.locator(".hit mark", has_text="violin").first).to_be_visible()
     assert given_up == ["quince", "quince ferry"]  # one request at a time, none queued
 
 
 def test_fast_typing_makes_one_request(gateway: Served, visit: Visit) -> None:
-    watched = visit(gateway, "#/search")
+    watched = visit(gateway, "#/search", live=False)
     page = watched.page
     expect(page.locator(".holdings")).to_be_visible()
     watched.requests.clear()
@@ -123,7 +121,7 @@ def test_fast_typing_makes_one_request(gateway: Served, visit: Visit) -> None:
 
 
 def test_a_long_table_loads_a_page_at_a_time(gateway: Served, visit: Visit) -> None:
-    watched = visit(gateway, "#/memories")
+    watched = visit(gateway, "#/memories", live=False)
     page = watched.page
     expect(page.locator(".summary")).to_have_text("10,000 memories")
     page.evaluate("() => scrollTo(0, document.body.scrollHeight)")
@@ -146,10 +144,7 @@ def test_ten_thousand_points_are_drawn_and_zoomed_quickly(gateway: Served, visit
 
 
 def test_an_incomplete_map_is_requested_again_until_it_is_complete(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/health").page
-    held: list[Route] = []  # the page receives no event, since one would make it request the map again
-    page.route("**/v1/events?**", lambda route: held.append(route))  # noqa: PLW0108  playwright marks functions
-    page.reload()
+    page = visit(gateway, "#/health", live=False).page
     answers = [
         (2, "3 entries have no vector yet and are not shown."),
         (4, "1 entries"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,18 +12,16 @@ expect = pytest.importorskip("playwright.sync_api", reason="`make integration` i
 if TYPE_CHECKING:
     from conftest import Visit
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 
-def test_the_first_search_works_within_a_minute(empty_gateway: Served, visit: Visit) -> None:
-    began = time.monotonic()
+def test_the_first_step_leads_to_a_search_with_a_result(empty_gateway: Served, visit: Visit) -> None:
     page = visit(empty_gateway).page
     expect(page.get_by_role("heading", name="No memories yet")).to_be_visible()
     expect(page.locator(".steps > li")).to_have_count(3)
     page.get_by_label("Something to remember").fill("My sister Ana keeps bees near Évora")
     page.get_by_role("button", name="Remember it and search for it").click()
     expect(page.locator(".hit .snippet")).to_have_text("My sister Ana keeps bees near Évora")
-    assert time.monotonic() - began < 60
 
 
 def test_a_first_note_on_disk_is_found_without_a_reload(empty_gateway: Served, visit: Visit) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from conftest import Visit
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 DAY_S = 86_400.0
 TODAY = {"timezone_id": "UTC"}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from browsing import Watched
     from conftest import Visit
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.integration
 
 #: Each would set the marker, open a dialog or request another host if the page interpreted it.
 HOSTILE = (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from conftest import Visit
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 INBOX = "#/memories?state=staged"
 TEXTS = ("The dog is called Bolacha", "Prices are in dollars", "The office has a green door", "Tea at four")

@@ -11,9 +11,8 @@ expect = pytest.importorskip("playwright.sync_api", reason="`make integration` i
 
 if TYPE_CHECKING:
     from conftest import Visit
-    from playwright.sync_api import Route
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 #: The watcher waits until a note stops changing, and a busy machine takes longer.
 UPDATE_TIMEOUT_MS = 60_000
@@ -67,22 +66,20 @@ def test_memories_and_recalls_of_other_clients_appear_in_the_lists(gateway: Serv
 def test_a_change_between_the_first_list_and_the_live_connection_is_shown(
     gateway: Served, visit: Visit
 ) -> None:
-    page = visit(gateway, "#/health").page
+    watched = visit(gateway, "#/health")
+    page = watched.page
     expect(page.locator(".pulse")).to_have_text("Live")
-    held: list[Route] = []
-    page.route("**/v1/events?**", lambda route: held.append(route))  # noqa: PLW0108  playwright marks functions
+    held = watched.hold("**/v1/events?**")
     page.goto("about:blank")
     page.goto(f"{gateway.address}/#/memories")
     expect(page.locator(".entries tr[data-id]").first).to_be_visible()
-    while not held:
-        page.wait_for_timeout(20)  # let the handler run
+    held.wait_for()
     gateway.ask("entries.add", text="The sundial of the garden is ten minutes slow")
-    held[0].continue_()
+    held.wait_for()[0].continue_()
     expect(page.locator(".pulse")).to_have_text("Live")
     expect(page.locator(".entries")).to_contain_text("sundial", timeout=UPDATE_TIMEOUT_MS)
 
 
-@pytest.mark.timeout(900)
 def test_the_progress_of_a_sync_is_shown(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     expect(page.locator(".pulse")).to_have_text("Live")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conftest import Visit
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.integration
 
 COUNT = 2_000
 #: The text of the first row in sight and its distance from the top of the window.
@@ -70,6 +70,11 @@ def scrolled_to(page: Page, number: int) -> None:
     expect(page.get_by_role("link", name=f"Statement {number + 3} on", exact=False)).to_be_in_viewport()
 
 
+def wait_for_place(page: Page, place: list[object]) -> None:
+    """Wait until the list shows a place. It draws its rows in several frames."""
+    page.wait_for_function(f"(place) => JSON.stringify(({READ})()) === JSON.stringify(place)", arg=place)
+
+
 def test_only_rows_in_sight_exist_and_a_reload_keeps_the_place(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     expect(page.locator(".summary")).to_contain_text("2,000 memories")
@@ -84,7 +89,7 @@ def test_only_rows_in_sight_exist_and_a_reload_keeps_the_place(gateway: Served, 
     gateway.ask("entries.add", text="A statement that came while the page was closed")
     page.reload()
     expect(page.get_by_role("link", name=before[0])).to_be_in_viewport()
-    assert page.evaluate(READ) == before
+    wait_for_place(page, before)
 
 
 def test_rows_that_fly_by_are_not_drawn_and_those_in_sight_come_in_several_frames(
@@ -117,7 +122,7 @@ def test_a_change_elsewhere_does_not_move_what_is_read(gateway: Served, visit: V
     gateway.ask("entries.add", text="The harbour is closed in winter")
     expect(page.locator(".summary")).not_to_have_text(total)
     expect(page.locator(".entries tr.blank")).to_have_count(0)
-    assert page.evaluate(READ) == before
+    wait_for_place(page, before)
 
 
 def test_the_open_memory_moves_with_j_beyond_what_is_loaded(gateway: Served, visit: Visit) -> None:

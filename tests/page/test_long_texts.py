@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conftest import Visit
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.integration
 
 #: CPU seconds. The goal is a tenth of a second; a busy machine may need more than twice as long.
 MAX_TASK_S = 0.25

@@ -14,9 +14,8 @@ expect = sync_api.expect
 if TYPE_CHECKING:
     from browsing import Watched
     from conftest import Visit
-    from playwright.sync_api import Route
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 TOP = "() => Math.round(scrollY)"
 
@@ -153,20 +152,20 @@ def test_a_failed_view_recovers_when_the_gateway_is_back(gateway: Served, visit:
 
 
 def test_a_slow_search_says_so(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/search").page
+    watched = visit(gateway, "#/search")
+    page = watched.page
     expect(page.locator(".holdings")).to_be_visible()
-    held: list[Route] = []
-    page.route("**/memory.search", lambda route: held.append(route))  # noqa: PLW0108  playwright marks functions
+    held = watched.hold("**/memory.search")
     page.get_by_role("searchbox").fill("server")
     expect(page.locator(".summary")).to_have_text("Searching …")
-    held[0].continue_()
+    held.wait_for()[0].continue_()
     expect(page.locator(".hit").first).to_be_visible()
     expect(page.locator(".summary")).not_to_contain_text("Searching")
     expect(page.locator("main[aria-busy]")).to_have_count(0)
 
 
 def test_ime_composition_makes_no_request(gateway: Served, visit: Visit) -> None:
-    watched = visit(gateway, "#/search")
+    watched = visit(gateway, "#/search", live=False)
     page = watched.page
     expect(page.locator(".holdings")).to_be_visible()
     page.get_by_role("searchbox").focus()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from conftest import Visit
     from serving import Served
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.integration
 
 
 def test_the_palette_goes_to_views_runs_actions_and_finds_memories(gateway: Served, visit: Visit) -> None:

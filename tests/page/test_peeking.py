@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from conftest import Visit
     from serving import Served
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.integration
 
 
 def test_a_memory_opens_beside_the_results_and_back_restores_them(gateway: Served, visit: Visit) -> None:

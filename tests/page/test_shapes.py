@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conftest import Visit
     from playwright.sync_api import Locator
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 FACETS = {

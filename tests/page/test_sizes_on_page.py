@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from conftest import Visit
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.integration
 
 SIZES = {"12px", "13px", "15px", "17px", "20px", "26px"}
 #: Returns the font sizes of visible texts, with an example of each.

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from conftest import Visit
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 MONTHS = ("2025-12", "2026-01", "2026-02")

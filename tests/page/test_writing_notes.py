@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from conftest import Visit
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 PATH = "memory/launch.md"
 NOTE = "# Launch\n\n- [x] Price\n- [ ] Screenshots\n\nSee [the pier](pier.md).\n"

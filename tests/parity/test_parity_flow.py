@@ -29,10 +29,10 @@ def test_c1_the_watcher_indexes_what_a_person_edits(note, open_memory) -> None:
     service = MemoryService(memory, on_sync=lambda done: synced.set() if done.reason == "notes" else None)
     service.start()
     try:
-        assert synced.wait(30)
+        assert synced.wait(120)
         synced.clear()
         note("memory/a.md", "heron\n")
-        assert synced.wait(30)
+        assert synced.wait(120)
         assert [hit.path for hit in memory.search("heron").hits] == ["memory/a.md"]
     finally:
         service.stop()
@@ -128,7 +128,7 @@ def test_c11_four_requests_at_a_time_and_the_first_error_stops_the_rest() -> Non
         def __init__(self) -> None:
             super().__init__(8)
             self.calls = self.now = self.peak = 0
-            self.lock, self.full = threading.Lock(), threading.Barrier(4, timeout=20)
+            self.lock, self.full = threading.Lock(), threading.Barrier(4, timeout=120)
 
         def _vectors(self, texts) -> np.ndarray:
             with self.lock:

@@ -25,7 +25,7 @@ PROGRAM = (
 )
 MEMORITER = Path(sys.executable).with_name("memoriter")
 #: Only a busy machine needs this long.
-TIMEOUT_S = 100.0
+TIMEOUT_S = 400.0
 EVENTS = ("--output-format", "stream-json", "--verbose", "--include-hook-events")
 
 Event = Mapping[str, Any]
@@ -112,7 +112,7 @@ class Machine:
             for group in settings["hooks"].values():
                 for hook in group[-1]["hooks"]:
                     hook.update(
-                        command=hook["command"].replace("--server", "--deadline 60 --server"), timeout=90
+                        command=hook["command"].replace("--server", "--deadline 300 --server"), timeout=400
                     )
             file.write_text(json.dumps(settings))
 

@@ -20,7 +20,6 @@ from memoriter.sessions.transcripts import Transcripts
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(
         not os.environ.get("CI") and not PROGRAM.exists(),
         reason="no Claude Code under .tools; run `make integration`",

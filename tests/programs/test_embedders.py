@@ -17,7 +17,7 @@ import pytest
 from memoriter import Memory
 from memoriter.embedding import EmbedderSpec, resolve
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.integration
 
 
 def unpack(name: str, version: str, folder: Path) -> Path:

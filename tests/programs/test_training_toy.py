@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore"),
 ]
 

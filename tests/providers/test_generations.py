@@ -61,7 +61,7 @@ class TestAChangedModel:
         assert answer.degraded.startswith(
             "The embedder has changed: the vectors of openai/text-embedding-3-small/64/"
         )
-        builtin(changed).background.wait(20)
+        builtin(changed).background.wait(120)
         answer = changed.search("where does the kite circle")
         assert (by_meaning(answer), answer.model, answer.degraded) == (True, "text-embedding-3-large", None)
         assert len(models(changed)) == 1
@@ -196,7 +196,7 @@ class TestMissingVectors:
         assert (report.pending, report.embedded) == (3, 0)
         vendors.fault = None
         memory.search("otter")
-        builtin(memory).background.wait(20)
+        builtin(memory).background.wait(120)
         answer = memory.search("where does the otter sleep")
         assert (by_meaning(answer), answer.degraded) == (True, None)
 

@@ -244,7 +244,6 @@ def write_program(path: Path, *words: object) -> None:
 
 
 @pytest.mark.integration
-@pytest.mark.timeout(400)
 def test_the_commands_of_the_readme_work_in_the_checkout(tmp_path: Path) -> None:
     installed = Installation(tmp_path / "bin", tmp_path / "home")
     installed.bin.mkdir()

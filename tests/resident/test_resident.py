@@ -26,7 +26,6 @@ Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 #: Processes are waited for, not timed: a busy machine may need minutes. Only a test that hangs takes as long as this.
 PATIENCE_S = 600
-pytestmark = pytest.mark.timeout(PATIENCE_S)
 
 NOTE = "# Backups\n\n- Backups run at 02:00 every night.\n- The database is PostgreSQL 16.\n"
 

@@ -140,7 +140,6 @@ def test_damaged_lines_are_reported_and_skipped(open_memory: OpenMemory, tmp_pat
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
 def test_two_hundred_megabytes_that_grow_by_a_kilobyte(open_memory: OpenMemory, tmp_path: Path) -> None:
     folder = tmp_path / "state/agents/main/sessions"
     folder.mkdir(parents=True)

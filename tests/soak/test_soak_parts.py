@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.integration
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", PARTS)
 def test_a_short_round_finds_nothing_and_its_control_fails(name: str, tmp_path: Path) -> None:
     if reason := load(name).unavailable():
@@ -44,7 +43,6 @@ def test_a_fault_run_compares_notes_without_their_time(write: str, tmp_path: Pat
 
 
 @pytest.mark.integration
-@pytest.mark.timeout(300)
 def test_killed_writers_of_the_python_api_lose_nothing(tmp_path: Path) -> None:
     """The part that needs no program and little time runs with every test run."""
     script = (

@@ -138,7 +138,7 @@ def test_an_open_index_sees_what_another_process_adds(engine: str, tmp_path: Pat
     with open_index(tmp_path, engine=engine) as index:
         assert len(index.nearest(VECTORS[3], ALICE, limit=COUNT)) == 6
         here = str(Path(__file__).parent)
-        subprocess.run([sys.executable, "-c", WRITER, here, str(tmp_path), engine], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", WRITER, here, str(tmp_path), engine], check=True, timeout=600)
         found = index.nearest(VECTORS[3], ALICE, limit=COUNT)
         rows = index.chunks([row for row, _ in found])
         assert [rows[row].chunk.path for row, _ in found] == ORDER

@@ -240,7 +240,7 @@ def test_a_change_of_another_gateway_is_fetched_in_the_background(
 
     edits.append(one / "workspace/memory/a.md", "news\n")
 
-    assert arrived.wait(30)
+    assert arrived.wait(120)
     assert note.read_text() == "news\n"
     end()
 
@@ -253,14 +253,14 @@ def test_a_change_between_opening_and_following_is_announced_at_once(
     following.refresh()
     seen, arrived = threading.Event(), threading.Event()
     end_other = feed_of(database.server).subscribe(database.tenant, database.agent, seen.set)
-    assert seen.wait(30)
+    assert seen.wait(120)
     seen.clear()
     edits.append(open_copy("one") / "workspace/memory/a.md", "news\n")
-    assert seen.wait(30)
+    assert seen.wait(120)
 
     end = following.follow(arrived.set)
 
-    assert arrived.wait(20)
+    assert arrived.wait(120)
     assert (following.root / "workspace/memory/a.md").read_text() == "news\n"
     end()
     end_other()
@@ -280,12 +280,12 @@ def test_a_change_that_a_reader_fetched_first_is_announced_too(
     following.refresh()
     end_busy, end = busy.follow(block), following.follow(arrived.set)
     edits.append(open_copy("one") / "workspace/memory/a.md", "news\n")
-    assert blocked.wait(30)
+    assert blocked.wait(120)
 
     following.refresh()
     release.set()
 
-    assert arrived.wait(20)
+    assert arrived.wait(120)
     end()
     end_busy()
 

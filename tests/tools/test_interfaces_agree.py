@@ -27,8 +27,6 @@ from memoriter import Memory
 from memoriter.testing import sample_workspace
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
-pytestmark = pytest.mark.timeout(600)  # every worker starts every interface
-
 SETTINGS = (
     "embedding:\n  provider: none\nplugins:\n  slots:\n    memory: memory-full\nwatch:\n  enabled: false\n"
 )
@@ -92,14 +90,17 @@ def over_mcp(place: Place) -> Answers:
 
 
 def over_http(place: Place) -> Answers:
-    with served(place) as (address, shown), httpx.Client(base_url=address, headers=shown) as client:
-        asked = [client.post(f"/v1/agents/main/{tool}", json=given, timeout=60) for tool, given in ASKED]
+    with (
+        served(place) as (address, shown),
+        httpx.Client(base_url=address, headers=shown, timeout=300) as client,
+    ):
+        asked = [client.post(f"/v1/agents/main/{tool}", json=given) for tool, given in ASKED]
         return [answer.json() for answer in asked]
 
 
 def over_mcp_over_http(place: Place) -> Answers:
     async def ask(address: str, shown: dict[str, str]) -> Answers:
-        async with httpx2.AsyncClient(headers=shown) as http:
+        async with httpx2.AsyncClient(headers=shown, timeout=300) as http:
             return await answers_of(Client(streamable_http_client(f"{address}/mcp", http_client=http)))
 
     with served(place) as (address, shown):
