@@ -188,7 +188,8 @@ def test_codex_uses_the_memory_with_the_printed_configuration(codex: Codex) -> N
 def test_codex_uses_the_memory_through_a_running_gateway(codex: Codex) -> None:
     with codex.gateway() as (address, token):
         codex.configure(
-            f'[mcp_servers.memoriter]\nurl = "{address}/mcp"\nbearer_token_env_var = "MEMORITER_TOKEN"\nrequired = true\nstartup_timeout_sec = 300'
+            f'[mcp_servers.memoriter]\nurl = "{address}/mcp"\nbearer_token_env_var = "MEMORITER_TOKEN"\n'
+            "required = true\nstartup_timeout_sec = 300"
         )
         assert_the_memory_was_used(codex, codex.ask("Which bucket has the backup?", MEMORITER_TOKEN=token))
 
