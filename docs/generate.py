@@ -159,7 +159,7 @@ def _limits(schema: dict[str, Any]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     longest = schema.get("maxLength", schema.get("maxItems"))
     if low is not None and high is not None:
-        return f"{low:,.12g}–{high:,.12g}"
+        return f"{low:,.16g}–{high:,.16g}"
     if low is not None:
         return f"at least {low:,.12g}"
     return f"at most {longest:,.12g}" if longest is not None else ""

@@ -130,8 +130,8 @@ def _nearest(question: str, texts: list[str]) -> str:
 
 
 def lines_of(block: str) -> list[str]:
-    """Return the lines of a recalled block, without their citations."""
-    return [json.loads(line)[1] for line in re.findall(r"^- (\[.*\])$", block, re.MULTILINE)]
+    """Return the texts of a recalled block, without their references and labels."""
+    return [json.loads(line)[-1] for line in re.findall(r"^- (\[.*\])$", block, re.MULTILINE)]
 
 
 # ---- the agent ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Twelve kinds of process on one home. Nothing is lost, doubled or resurrected, and the index equals a rebuild."""
+"""Fourteen kinds of process on one home. Nothing is lost, doubled or resurrected, and the index equals a rebuild."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ def control(task: Task) -> Round:
 
 PART = Part(
     "processes",
-    "Twelve kinds of process on one home",
+    "Fourteen kinds of process on one home",
     {"seconds": 3600},
     run,
     control,

@@ -33,7 +33,8 @@ class Trouble:
     at: float
     #: "warning", "error" or "critical".
     level: str
-    room: str
+    #: The logger, such as `engines.builtin`, without the name of the package.
+    logger: str
     text: str
 
 
@@ -50,8 +51,8 @@ class _Recent(logging.Handler):
             text = reveal(" ".join(record.getMessage().split()))[:MAX_MESSAGE_CHARS]
         except (TypeError, ValueError, KeyError):
             return
-        room = record.name.removeprefix(NAME).strip(".")
-        self.kept.append((_concerned.get(), Trouble(record.created, record.levelname.lower(), room, text)))
+        logger = record.name.removeprefix(NAME).strip(".")
+        self.kept.append((_concerned.get(), Trouble(record.created, record.levelname.lower(), logger, text)))
 
 
 _recent = _Recent()
@@ -59,7 +60,7 @@ logging.getLogger(NAME).addHandler(_recent)
 
 
 def get(name: str = "") -> logging.Logger:
-    """Return the logger of one room, by the name of the room or its `__name__`."""
+    """Return the logger of one package, by its name or a module's `__name__`."""
     part = name.removeprefix(NAME).strip(".")
     return logging.getLogger(f"{NAME}.{part}" if part else NAME)
 

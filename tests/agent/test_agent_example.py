@@ -50,6 +50,7 @@ def test_a_new_process_knows_the_next_day_what_the_first_one_learned() -> None:
     assert "the third of March" in after(second, "announce the launch?").partition("agent  ")[2]
     assert "tool  memory_search" in after(second, "交房租？")
     assert "the fifth of every month" in after(second, "交房租？").partition("agent  ")[2]
+    assert "recalled: agent" not in out  # a label such as `agent` is not the text of a line
     assert "warning" not in out
     assert "repeated" not in out  # the host sends the whole conversation each time
 

@@ -1,4 +1,4 @@
-"""The rooms of the package: which may import which, and how interfaces use a memory. Start reading here."""
+"""The packages: which may import which, and how interfaces use a memory. Start reading here."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 
 
-def room_of(file: Path) -> str:
+def package_of(file: Path) -> str:
     first = file.relative_to(ROOT).parts[0]
     return "" if first == "__init__.py" else first.removesuffix(".py")
 
 
-def imported_rooms(file: Path) -> set[str]:
-    """Return every room that the file imports, at its top, in functions, or for types."""
-    rooms = set[str]()
+def imported_packages(file: Path) -> set[str]:
+    """Return every package that the file imports, at its top, in functions, or for types."""
+    packages = set[str]()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file} imports relatively"
@@ -91,27 +91,27 @@ def imported_rooms(file: Path) -> set[str]:
         for name in names:
             if name and name.split(".")[0] == "memoriter":
                 second = [*name.split("."), ""][1]
-                rooms.add(second if (ROOT / second).is_dir() or (ROOT / f"{second}.py").is_file() else "")
-    return rooms
+                packages.add(second if (ROOT / second).is_dir() or (ROOT / f"{second}.py").is_file() else "")
+    return packages
 
 
 def test_every_import_follows_the_table() -> None:
     broken = [
-        f"{file.relative_to(ROOT)} imports {room or 'the package root'}"
+        f"{file.relative_to(ROOT)} imports {package or 'the root'}"
         for file in sorted(ROOT.rglob("*.py"))
-        for room in sorted(imported_rooms(file) - {room_of(file)})
-        if room not in MAY_IMPORT[room_of(file)]
+        for package in sorted(imported_packages(file) - {package_of(file)})
+        if package not in MAY_IMPORT[package_of(file)]
     ]
     assert broken == []
 
 
-def test_the_table_names_every_room_and_no_other() -> None:
-    assert {room_of(file) for file in ROOT.rglob("*.py")} == set(MAY_IMPORT)
+def test_the_table_names_every_package_and_no_other() -> None:
+    assert {package_of(file) for file in ROOT.rglob("*.py")} == set(MAY_IMPORT)
 
 
 # ---- attribute chains -----------------------------------------------------------------------------------------
 
-#: Rooms that use a `Memory` as any program does, through its public methods.
+#: Packages that use a `Memory` as any program does, through its public methods.
 USERS = ("cli", "server", "tools", "integrations")
 
 #: Public objects of a `Memory`, whose own public methods may be called.
@@ -172,8 +172,8 @@ def chains_in(source: str) -> list[str]:
 def test_interfaces_use_the_public_methods_of_a_memory_and_nothing_deeper() -> None:
     found = [
         f"{file.relative_to(ROOT)}: {chain}"
-        for room in USERS
-        for file in sorted((ROOT / room).rglob("*.py"))
+        for package in USERS
+        for file in sorted((ROOT / package).rglob("*.py"))
         for chain in chains_in(file.read_text(encoding="utf-8"))
     ]
     assert found == []

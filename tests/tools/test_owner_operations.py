@@ -356,7 +356,7 @@ def test_health_shows_only_errors_of_the_same_agent(open_memory, tmp_path: Path)
         logs.get("store").warning("the disk %s is\nslow", "A")
         logs.get("store").info("not a problem")
     errors = call(memory, "health.get")["errors"]
-    assert [(one["level"], one["room"], one["text"]) for one in errors] == [
+    assert [(one["level"], one["logger"], one["text"]) for one in errors] == [
         ("warning", "store", "the disk A is slow")
     ]
     with Memory.open(tmp_path, home=tmp_path / "other", embedder=HashEmbedder()) as other:

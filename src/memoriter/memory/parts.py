@@ -160,7 +160,7 @@ class Parts:
             return shared_embedder(self.settings, self._engine)
 
     def extension(self, key: Hashable, open_part: Callable[[], ClosableT]) -> ClosableT:
-        """Return what another room adds to the memory, opened at first use."""
+        """Return what another package adds to the memory, opened at first use."""
         with self.opening():
             if key not in self._extensions:
                 self._extensions[key] = open_part()

@@ -1,4 +1,4 @@
-"""The frozen values that the rooms of the package exchange.
+"""The frozen values that the packages of memoriter exchange.
 
 They have no behaviour beyond what follows from their fields, and import nothing of the package.
 """

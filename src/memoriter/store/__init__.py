@@ -1,7 +1,7 @@
 """SQLite databases: ``index.db``, which is derived from the files, and ``memory.db``, which stores the entries.
 
 ``database`` is one SQLite file shared by threads and processes. ``index`` stores documents, chunks, keywords and
-vectors in one. ``protocol`` says what other rooms use of an index.
+vectors in one. ``protocol`` says what other packages use of an index.
 """
 
 from memoriter.store.documents import Counts, FileRow, StoredChunk

@@ -1,4 +1,4 @@
-"""`Index`: what the other rooms use of a derived index, whichever store holds it.
+"""`Index`: what the other packages use of a derived index, whichever store holds it.
 
 One contract test runs on every implementation: `SqliteIndex` in a file, `PostgresIndex` in a database.
 """

@@ -87,7 +87,7 @@ class ErrorJson(Shape):
 
     at: float
     level: Literal["warning", "error", "critical"]
-    room: str
+    logger: str
     text: str
 
 
