@@ -61,7 +61,7 @@ class UntrustedConfig(ConfigError):
 
 
 class BadArgument(MemoriterError):
-    """An argument of a tool is unknown, missing or has a value that it cannot have."""
+    """An argument is unknown or missing, or has a value that it cannot have."""
 
     code = "bad_argument"
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import memoriter
-from memoriter import AsyncMemory, Memory, MemoryClosed, NotFound, PathRefused
+from memoriter import AsyncMemory, BadArgument, Memory, MemoryClosed, NotFound, PathRefused
 from memoriter.records import SyncReport
 from memoriter.testing import FailingEmbedder, HashEmbedder
 
@@ -396,3 +396,40 @@ def test_an_excerpt_says_whose_words_it_holds(note, open_memory) -> None:
         (f"entries/{entry.id}", "agent"),
     ):
         assert memory.read(path).trust == trust
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda memory: memory.search("tea", source="notes"),
+            "There is no source 'notes'. The sources are: memory, sessions, entries.",
+        ),
+        (
+            lambda memory: memory.remember("The server is in Porto", tags="infra"),
+            "`tags` must be a list of texts, such as ['infra'].",
+        ),
+        (
+            lambda memory: memory.entries.list(tags="infra"),
+            "`tags` must be a list of texts, such as ['infra'].",
+        ),
+        (
+            lambda memory: memory.save("The server is in Porto", tags="infra"),
+            "`tags` must be a list of texts, such as ['infra'].",
+        ),
+        (
+            lambda memory: memory.capture_messages("I prefer tea.", session="s1"),
+            "`messages` must be a list of objects with `role` and `content`.",
+        ),
+        (
+            lambda memory: memory.capture_messages([{"user": "I prefer tea."}], session="s1"),
+            "`messages` must be a list of objects with `role` and `content`.",
+        ),
+    ],
+)
+def test_an_argument_that_cannot_be_meant_is_an_error_and_not_an_empty_answer(
+    use, message, open_memory
+) -> None:
+    with pytest.raises(BadArgument) as caught:
+        use(open_memory())
+    assert str(caught.value) == message

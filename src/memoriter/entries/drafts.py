@@ -13,6 +13,7 @@ from memoriter.errors import WriteError
 from memoriter.records import Entry, EntryType, Trust
 from memoriter.sentences import sentence
 from memoriter.text.redaction import redact, without_private
+from memoriter.text.tag_lines import tag_list
 
 DAY = 86_400.0
 
@@ -89,15 +90,10 @@ def later(*times: float | None) -> float | None:
 def from_share(share: float) -> float:
     """Convert an importance from the scale 0–1 to 1–5.
 
-    >>> from_share(0.7), to_share(from_share(0.7))
-    (3.8, 0.7)
+    >>> from_share(0.7)
+    3.8
     """
     return round(1 + 4 * min(1.0, max(0.0, share)), 4)
-
-
-def to_share(importance: float) -> float:
-    """Convert an importance from the scale 1–5 to 0–1."""
-    return round((min(5.0, max(1.0, importance)) - 1) / 4, 4)
 
 
 def clamp(importance: float) -> float:
@@ -146,7 +142,7 @@ class Draft:
             raise WriteError("importance and confidence must be numbers")
         if self.expires_at is not None and not math.isfinite(self.expires_at):
             raise WriteError("expires_at must be a number of seconds since the epoch")
-        tags = tuple(dict.fromkeys(tag for tag in map(_tag, self.tags) if tag))
+        tags = tuple(dict.fromkeys(tag for tag in map(_tag, tag_list(self.tags)) if tag))
         if len(tags) > MAX_TAGS:
             raise WriteError(sentence("entry.too_many_tags", limit=MAX_TAGS))
         return replace(

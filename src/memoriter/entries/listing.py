@@ -30,6 +30,7 @@ from memoriter.sentences import sentence
 from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.ledger import RecallFilter
+from memoriter.text.tag_lines import tag_list
 
 if TYPE_CHECKING:
     from memoriter.entries.search import EntrySearch
@@ -96,7 +97,7 @@ def build_filter(filters: EntryFilters) -> EntryFilter:
     states, within = filters.get("states"), filters.get("within")
     return EntryFilter(
         types=tuple(type_of(name) for name in filters.get("types", ())),
-        tags=tuple(filters.get("tags", ())),
+        tags=tag_list(filters.get("tags", ())),
         states=("active",) if states is None else tuple(states),
         trust=tuple(filters.get("trust", ())),
         session=filters.get("session"),

@@ -64,8 +64,8 @@ class Conversations:
 
         messages = list(messages)
         rules = trust_rules(self._settings)
-        self.mark_relayed(relayed_refs(messages, rules))
         turns = turns_of_messages(messages, rules)
+        self.mark_relayed(relayed_refs(messages, rules))
         limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
         return self.capture(limited, session=session, record=record, wait=wait)
 

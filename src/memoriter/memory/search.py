@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import get_args
 
 from memoriter.build import build_reranker
 from memoriter.entries.relation import contradicts
-from memoriter.errors import MemoriterError, NotFound, SourceError
+from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
 from memoriter.memory.parts import Parts
-from memoriter.records import Answer, Excerpt, Hit, Query, referenced_id
+from memoriter.records import Answer, Excerpt, Hit, Query, Source, referenced_id
 from memoriter.search.citations import parse_citation, shows_citations
 from memoriter.search.confidence import FITTED_MODEL, conclude, identifiers, judge
 from memoriter.search.freshness import SIMILAR, Lookup, refresh
 from memoriter.search.masking import mask, mask_answer
 from memoriter.sentences import join, sentence
 
+SOURCES: tuple[Source, ...] = get_args(Source)
 #: A search of all notes, sessions and entries.
 EVERYTHING = Query("")
 
@@ -33,6 +35,9 @@ class MemorySearch:
 
     def search(self, query: Query, *, masked: bool) -> Answer:
         """Return the lines that answer the query. The notes of a collection are searched if the query names one."""
+        if query.source not in (None, *SOURCES):
+            message = f"There is no source {query.source!r}. The sources are: {', '.join(SOURCES)}."
+            raise BadArgument(message, "source")
         if query.collection is None:
             return self._search(query, masked=masked)
         # The index holds the notes of all folders.

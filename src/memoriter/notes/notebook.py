@@ -26,6 +26,7 @@ from memoriter.sentences import sentence
 from memoriter.text.encoding import encodable, slug
 from memoriter.text.measure import shorten_title, split_lines
 from memoriter.text.redaction import redact, without_private
+from memoriter.text.tag_lines import tag_list
 
 Clock = Callable[[], datetime]
 
@@ -93,7 +94,7 @@ class Notebook:
         if not text:
             raise WriteError("Nothing to save: the content is empty or private.")
         title = one_line(_clean_block(title)[0])
-        tags = [tag for tag in (one_line(_clean_block(tag)[0]).lstrip("#") for tag in tags) if tag]
+        tags = [tag for tag in (one_line(_clean_block(tag)[0]).lstrip("#") for tag in tag_list(tags)) if tag]
         folder = _clean_block(category or "")[0] or next(
             (tag for tag in tags if self._is_category(tag)), None
         )

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import BinaryIO, Literal, cast
 
+from memoriter.errors import BadArgument
 from memoriter.records import Trust, Turn
 from memoriter.sessions.outside_text import (
     OutsideText,
@@ -32,6 +33,9 @@ from memoriter.text.redaction import redact, without_private
 MAX_LINE = 4 * 1024 * 1024
 
 Role = Literal["user", "assistant"]
+
+#: Keys that a message has in one of the formats.
+_KEYS = frozenset({"role", "type", "message", "tool_calls"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +278,14 @@ def turns_of(message: Message, line: int, before: OutsideText) -> tuple[tuple[Tu
 def turns_of_messages(
     messages: Iterable[Mapping[str, object]], rules: TrustRules | None = None
 ) -> list[Turn]:
-    """Return the turns of messages from a host, in any format that a transcript may have."""
+    """Return the turns of messages from a host, in any format that a transcript may have.
+
+    Raises `BadArgument` if they are not messages, so that a wrong format is not silently ignored.
+    """
+    messages = list(messages)
+    are_objects = all(isinstance(message, Mapping) for message in messages)
+    if not are_objects or (messages and not any(_KEYS & message.keys() for message in messages)):
+        raise BadArgument("`messages` must be a list of objects with `role` and `content`.", "messages")
     turns, outside = list[Turn](), OutsideText(rules=rules or TrustRules())
     for number, message in enumerate(messages, 1):
         new, outside = turns_of(read_record(message), number, outside)

@@ -1,4 +1,4 @@
-"""Find lines of tags in a Markdown text: `Tags: backup, ops`, `标签：备份、运维`, `#backup #ops`.
+"""Tags, and the lines of a Markdown text that consist of them: `Tags: backup, ops`, `标签：备份、运维`, `#backup #ops`.
 
 Such a line says what the text around it is about. It is not an answer to a query.
 """
@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memoriter.errors import BadArgument
 from memoriter.text.markdown import Structure
 
 _TAGS = re.compile(
@@ -22,6 +23,13 @@ _TAG_SEPARATORS = re.compile(r"[,，、;；]|\s(?=#)")
 _MAX_TAG_LINE, _MAX_TAG_WORDS = 200, 3
 #: Characters of tags that are added to every chunk of a section.
 _MAX_TAGS = 400
+
+
+def tag_list(tags: Sequence[str]) -> tuple[str, ...]:
+    """Return tags as a tuple. A single text is an error, because it would become one tag for each letter."""
+    if isinstance(tags, str):
+        raise BadArgument(f"`tags` must be a list of texts, such as [{tags!r}].", "tags")
+    return tuple(tags)
 
 
 @dataclass(frozen=True, slots=True)
