@@ -59,7 +59,7 @@ def test_x3_the_bundled_model_works_without_a_key_or_a_network(
     assert (answer.hits[0].path, answer.provider, answer.degraded) == ("memory/a.md", "local", None)
 
 
-def test_x4_what_is_missing_is_said(note, open_memory, tmp_path: Path) -> None:
+def test_x4_an_answer_says_what_is_missing(note, open_memory, tmp_path: Path) -> None:
     note("memory/a.md", "heron\n")
     answer = open_memory(FailingEmbedder()).search("heron")
     assert (len(answer.hits), bool(answer.degraded)) == (1, True)

@@ -121,7 +121,7 @@ def test_d5_entries_are_added_found_changed_exported_and_imported_all_or_nothing
 
 
 def test_d6_similarity_and_importance_make_the_score(open_memory) -> None:
-    """The seed's weights of 0.7 and 0.3 are 0.98 and 0.02: with 0.3, important but unrelated entries came first."""
+    """The required weights of 0.7 and 0.3 are 0.98 and 0.02: with 0.3, important but unrelated entries came first."""
     entries = open_memory().entries
     entries.add("The heron nests in April", "fact", importance=4)
     hit = entries.search("when does the heron nest?").hits[0]
@@ -176,7 +176,7 @@ def test_d9_the_tool_memory_and_its_actions(toolbox: Toolbox) -> None:
     assert call("list", type="fact")["memories"] == []
 
 
-def test_d10_yaml_settings_of_the_seeds(tmp_path) -> None:
+def test_d10_settings_in_yaml_under_the_required_names(tmp_path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.yaml").write_text(
@@ -230,7 +230,7 @@ def test_d13_importance_rules_how_long_an_untyped_entry_lives(
     assert entry.expires_at - entry.created_at == pytest.approx(days * DAY, abs=5 * DAY)
 
 
-def test_d14_five_vector_engines_stand_behind_one_interface() -> None:
+def test_d14_five_vector_engines_share_one_interface() -> None:
     """The contract of all engines is in tests/store/test_vector_engines.py."""
     from memoriter.store.vectors import ENGINES
 

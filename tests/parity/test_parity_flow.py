@@ -47,7 +47,7 @@ def test_c2_a_session_is_summarised_into_a_dated_note(open_agent, workspace) -> 
     assert "PostgreSQL 16" in (workspace / name).read_text("utf-8")
 
 
-def test_c2_a_failed_language_model_is_said(open_agent) -> None:
+def test_c2_a_failed_language_model_is_reported(open_agent) -> None:
     server = {"llm__provider": "openai", "llm__model": "m", "llm__base_url": "http://127.0.0.1:9/v1"}
     agent = open_agent(**server, llm__api_key="k" * 20)
     effect = agent.emit(Moment("command_new", messages=TALK))
@@ -123,7 +123,7 @@ def test_c10_one_logger_for_the_package() -> None:
     assert logs.get("search").name == "memoriter.search"
 
 
-def test_c11_four_requests_at_a_time_and_the_first_error_stops_the_rest() -> None:
+def test_c11_four_requests_at_a_time_and_the_first_error_stops_the_others() -> None:
     class Counting(HashEmbedder):
         def __init__(self) -> None:
             super().__init__(8)
@@ -151,7 +151,7 @@ def test_c11_four_requests_at_a_time_and_the_first_error_stops_the_rest() -> Non
     assert embedder.calls < 40
 
 
-def test_c12_time_limits_of_the_seeds_are_the_defaults() -> None:
+def test_c12_time_limits_have_the_required_defaults() -> None:
     from memoriter.embedding import jobs
 
     settings = load()
@@ -159,7 +159,7 @@ def test_c12_time_limits_of_the_seeds_are_the_defaults() -> None:
     assert any(value == 3600 for name, value in vars(jobs).items() if name.endswith("_S"))
 
 
-def test_c13_settings_are_accepted_under_the_names_of_the_seeds(tmp_path) -> None:
+def test_c13_settings_are_accepted_under_the_required_names(tmp_path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.yaml").write_text(

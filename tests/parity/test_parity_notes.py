@@ -113,7 +113,7 @@ def test_b7_a_sync_reads_only_what_changed_and_purges_removed_files(note, open_m
     assert memory.search("stork").hits == ()
 
 
-def test_b8_triggers_are_settings_with_the_defaults_of_the_seeds(note, open_memory) -> None:
+def test_b8_triggers_are_settings_with_the_required_defaults(note, open_memory) -> None:
     settings = load()
     assert (settings.sessions.delta_bytes, settings.sessions.delta_messages) == (100_000, 50)
     assert settings.search.sync_before
@@ -185,7 +185,7 @@ def test_b12_three_memories_are_recalled_before_the_agent_starts(open_agent) -> 
         "我总是在早上九点开会。",
     ],
 )
-def test_b13_triggers_of_the_seeds_are_captured(text: str, open_memory) -> None:
+def test_b13_statements_with_the_required_triggers_are_captured(text: str, open_memory) -> None:
     memory = open_memory()
     [kept] = memory.capture_messages(said(text), session="s1")
     assert (kept.action, kept.entry.trust) == ("added", "owner")

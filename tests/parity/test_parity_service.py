@@ -105,7 +105,7 @@ def test_e6_the_environment_names_the_folders(
     assert "/" not in logs[0], "the daily log is in MEMORY_DIR itself"
 
 
-def test_e7_what_the_seed_left_open_exists(open_agent) -> None:
+def test_e7_an_agent_has_a_flush_tools_and_a_page(open_agent) -> None:
     """The page itself is tested in a browser in tests/page/."""
     from importlib.resources import files
 
