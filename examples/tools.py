@@ -14,6 +14,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         workspace = sample_workspace(Path(folder) / "notes")
         with memoriter.open(workspace, home=Path(folder) / "home") as memory:
+            memory.sync()
             toolbox = memoriter.Toolbox(memory, session_key="agent:main:main")
             system_prompt = toolbox.prompt("en")
             schemas = toolbox.anthropic()  # or toolbox.openai()

@@ -68,6 +68,13 @@ def command_line(place: Place, *words: str) -> list[str]:
     return [sys.executable, "-m", "memoriter", "--workspace", str(workspace), "--home", str(home), *words]
 
 
+def index(place: Place) -> None:
+    """Index all notes. A search indexes only what fits into its time, which depends on the load of the machine."""
+    workspace, home = place
+    with Memory.open(workspace, home=home) as memory:
+        memory.sync()
+
+
 def in_python(place: Place) -> Answers:
     workspace, home = place
     with Memory.open(workspace, home=home) as memory:
@@ -161,6 +168,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory, run_forked: RunForked) -> 
         sample_workspace(place[0])
         place[1].mkdir(mode=0o700)
         (place[1] / "config.yaml").write_text(SETTINGS, encoding="utf-8")
+        index(place)
         found[name] = [comparable(answer) for answer in interface(place)]
     return found
 
@@ -189,6 +197,7 @@ def test_every_tool_is_called() -> None:
 def test_the_search_command_finds_the_same_places(tmp_path: Path, run_forked: RunForked) -> None:
     place = (tmp_path / "workspace", tmp_path / "home")
     sample_workspace(place[0])
+    index(place)
     command = command_line(place, "search", "backups", "--max-results", "3", "--json")
     printed = json.loads(run_forked(command[3:], os.environ).stdout)
     with Memory.open(place[0], home=place[1]) as memory:
