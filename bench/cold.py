@@ -27,6 +27,7 @@ def commands(root: Path, *, repeats: int) -> dict[str, float]:
         "MEMORITER_EMBEDDING__PROVIDER": "none",
         "MEMORITER_RESIDENT__ENABLED": "false",
     }
+    (root / "home").mkdir()
     options = ("--workspace", str(workspace), "--home", str(root / "home"))
     subprocess.run([*MEMORITER, *options, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
     question = writer.question()

@@ -28,6 +28,7 @@ def first_results(root: Path, *, repeats: int) -> dict[str, tuple[float, float |
     for number in range(20):
         (workspace / "memory" / f"{number}.md").write_text(writer.note(5))
     env = {**os.environ, "HOME": str(root)}
+    (root / "home").mkdir()
     command = [*MEMORITER, "--workspace", str(workspace), "--home", str(root / "home")]
     subprocess.run([*command, "index"], env=env, check=True, stdout=subprocess.DEVNULL)
     questions = [writer.question() for _ in range(6)]

@@ -80,8 +80,8 @@ def test_with_an_empty_slot_every_effect_says_why_there_is_no_memory(
 def test_an_unknown_plugin_gives_an_error_that_lists_the_known_ones(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-cor")
     assert agent.error == (
-        "plugins.slots.memory = 'memory-cor' from --memory: "
-        "must be one of memory-core, memory-lancedb, memory-full, none"
+        "The setting plugins.slots.memory = 'memory-cor' from --memory is not valid: "
+        "it must be one of memory-core, memory-lancedb, memory-full, none."
     )
     assert emit(agent, "agent_end", *TEA) == Effect(warnings=(agent.error,))
     with pytest.raises(ConfigError, match="must be one of memory-core"):
@@ -97,7 +97,9 @@ def test_invalid_settings_give_a_one_line_error(tmp_path: Path, caplog: pytest.L
     with caplog.at_level(logging.WARNING, "memoriter.agent"):
         agent = Agent.open(home=tmp_path, workspace=tmp_path / "notes")
     assert agent.error
-    assert agent.error.startswith(f"search.max_results = 'many' from {tmp_path}/config.yaml: must be")
+    assert agent.error.startswith(
+        f"The setting search.max_results = 'many' from {tmp_path}/config.yaml is not valid: it must be"
+    )
     assert agent.error in caplog.text
     assert agent.emit(Moment("before_agent_start", prompt="hello")) == Effect(warnings=(agent.error,))
 

@@ -82,7 +82,7 @@ def test_doctor_and_status_report_a_missing_qmd_and_search_still_works(memoriter
     [
         ("MEMORY__QMD__UPDATE__INTERVAL", "soon", "memory.qmd.update.interval = 'soon'"),
         ("MEMORY__SCOPE__RULES", "[allow everybody]", "memory.scope.rules"),
-        ("MEMORY__QMD__TIMEOUT", "5", "unknown variable MEMORITER_MEMORY__QMD__TIMEOUT"),
+        ("MEMORY__QMD__TIMEOUT", "5", "Unknown variable MEMORITER_MEMORY__QMD__TIMEOUT"),
     ],
 )
 def test_a_wrong_setting_is_one_sentence_that_names_the_key(

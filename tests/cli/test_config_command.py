@@ -1,4 +1,4 @@
-"""`config get` and `config set` as people use them."""
+"""`config get`, `config set` and `config unset` as people use them."""
 
 from __future__ import annotations
 
@@ -44,22 +44,47 @@ def test_set_creates_a_private_file_and_hides_a_key(memoriter: Run, tmp_path: Pa
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_unset_returns_to_the_default(memoriter: Run, config: Path) -> None:
+    done = memoriter("config", "unset", "search.maxResults")
+    assert (done.returncode, done.stdout) == (
+        0,
+        f"Removed search.max_results from {config}. Its value is 6, the default.\n",
+    )
+    assert config.read_text("utf-8") == "# mine\n"
+    again = memoriter("config", "unset", "search.max_results", MEMORITER_SEARCH__MAX_RESULTS="3")
+    assert (again.returncode, again.stdout) == (
+        0,
+        f"{config} does not set search.max_results. Its value is 3, from MEMORITER_SEARCH__MAX_RESULTS.\n",
+    )
+    assert json.loads(memoriter("config", "unset", "search.max_results", "--json").stdout) == {
+        "key": "search.max_results",
+        "removed": False,
+        "path": str(config),
+        "effective": 6,
+        "origin": "default",
+    }
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (
             ["set", "search.max_result", "9"],
-            "Unknown setting 'search.max_result'; did you mean 'search.max_results'?",
+            "Unknown setting 'search.max_result'. Did you mean 'search.max_results'?",
+        ),
+        (
+            ["unset", "search.max_result"],
+            "Unknown setting 'search.max_result'. Did you mean 'search.max_results'?",
         ),
         (["get", "xyzzy"], "Unknown setting 'xyzzy'. `memoriter config show` lists all settings."),
         (["get", "search"], "'search' is a section. Name one of its settings, such as 'search.max_results'."),
         (
             ["set", "search.max_results", "many"],
-            "search.max_results = 'many' from {config}: must be a whole number",
+            "The setting search.max_results = 'many' from {config} is not valid: it must be a whole number.",
         ),
         (
             ["set", "search.max_results", "-1"],
-            "search.max_results = -1 from {config}: must be at least 1",
+            "The setting search.max_results = -1 from {config} is not valid: it must be at least 1.",
         ),
     ],
 )

@@ -49,5 +49,6 @@ def test_an_invalid_url_is_reported_with_the_name_of_the_option(
 ) -> None:
     assert execute(["--home", str(tmp_path), "--store", "mysql://host/db", "search", "tea"]) == 1
     assert capsys.readouterr().err == (
-        "memoriter: store.url = *** from --store: must be a URL such as postgresql://user:password@host/database\n"
+        "memoriter: The setting store.url = *** from --store is not valid: it must be a URL such as "
+        "postgresql://user:password@host/database.\n"
     )

@@ -99,7 +99,7 @@ def test_a_variable_holds_rules_as_texts(place: Place) -> None:
         ("{backend: qdm}", "memory.backend = 'qdm' from"),
         ("{qmd: {search_mode: fast}}", "memory.qmd.search_mode = 'fast' from"),
         ("{qmd: {limits: {timeout_ms: 1}}}", "memory.qmd.limits.timeout_ms = 1 from"),
-        ("{qmd: {limits: {timeout: 1}}}", "did you mean 'memory.qmd.limits.timeout_ms'"),
+        ("{qmd: {limits: {timeout: 1}}}", "Did you mean 'memory.qmd.limits.timeout_ms'"),
         ("{qmd: {update: {interval: soon}}}", "memory.qmd.update.interval = 'soon' from"),
         ("{qmd: {update: {interval: -1}}}", "memory.qmd.update.interval = -1 from"),
         ("{qmd: fast}", "memory.qmd in "),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoriter.config import load
-from memoriter.config.editing import complete_key, save_value, set_value
+from memoriter.config.editing import complete_key, save_value, set_value, unset_value
 from memoriter.errors import ConfigError
 
 FILE = """\
@@ -102,6 +102,47 @@ def test_any_sequence_of_changes_gives_the_last_values(changes: list[tuple[str, 
         assert set_value(text, key, value) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "expected"),
+    [
+        (FILE, "search.max_results", FILE.replace("  max_results: 6\n", "")),
+        (FILE, "workspace", FILE.replace("workspace: ~/notes   # the vault\n", "")),
+        (
+            FILE,
+            "files.extra_paths",
+            FILE.replace("files:\n  extra_paths:\n    - ~/journal\n    - ~/docs\n", ""),
+        ),
+        ("memory:\n  qmd:\n    limits:\n      timeout_ms: 9\n", "memory.qmd.limits.timeout_ms", ""),
+        ("search:\n  maxResults: 5\nagent: x", "search.max_results", "agent: x"),
+        ("search.max_results: 5\nagent: x\n", "search.max_results", "agent: x\n"),
+        (
+            "search: {max_results: 5, min_score: 0.2}  # few\n",
+            "search.max_results",
+            "search: {min_score: 0.2}  # few\n",
+        ),
+        ("agent: |\n  x\nsearch:\n  min_score: 0.2\n", "agent", "search:\n  min_score: 0.2\n"),
+    ],
+)
+def test_a_setting_is_removed_and_the_comments_stay(
+    tmp_path: Path, text: str, key: str, expected: str
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(text, "utf-8")
+    assert [unset_value(file, key), unset_value(file, key)] == [True, False]
+    assert file.read_text("utf-8") == expected
+
+
+def test_any_setting_that_was_set_is_removed_again(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(FILE, "utf-8")
+    before = load(config=file, environ={}, arguments={"home": tmp_path}).describe()
+    for key, value in (("agent", "a"), ("search.rerank", "false"), ("memory.qmd.limits.timeout_ms", "900")):
+        save_value(file, key, value)
+        assert unset_value(file, key)
+        assert file.read_text("utf-8") == FILE
+    assert load(config=file, environ={}, arguments={"home": tmp_path}).describe() == before
+
+
 def test_an_invalid_value_is_not_written(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text(FILE, "utf-8")
@@ -119,7 +160,7 @@ def test_a_text_is_kept_as_it_is_written(tmp_path: Path) -> None:
 
 def test_a_wrong_name_gets_the_nearest_one() -> None:
     assert complete_key("search.maxResults") == "search.max_results"
-    with pytest.raises(ConfigError, match=r"did you mean 'search\.max_results'"):
+    with pytest.raises(ConfigError, match=r"Did you mean 'search\.max_results'"):
         complete_key("search.max_result")
     with pytest.raises(ConfigError, match="is a section"):
         complete_key("search")

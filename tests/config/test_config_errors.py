@@ -33,65 +33,84 @@ def error_of(place: Place, arguments: dict[str, object] | None = None) -> str:
     [
         (
             "search: {max_result: 3}",
-            "unknown setting 'search.max_result' in FILE; did you mean 'search.max_results'?",
+            "Unknown setting 'search.max_result' in FILE. Did you mean 'search.max_results'?",
         ),
-        ("max_results: 3", "unknown setting 'max_results' in FILE; did you mean 'search.max_results'?"),
-        ("xyzzy: 3", "unknown setting 'xyzzy' in FILE"),
-        ("serch: {fusion: rrf}", "unknown setting 'serch.fusion' in FILE; did you mean 'search.fusion'?"),
-        ("search: 5", "search in FILE: must be a section with keys such as 'search.max_results'"),
+        ("max_results: 3", "Unknown setting 'max_results' in FILE. Did you mean 'search.max_results'?"),
+        ("xyzzy: 3", "Unknown setting 'xyzzy' in FILE."),
+        ("serch: {fusion: rrf}", "Unknown setting 'serch.fusion' in FILE. Did you mean 'search.fusion'?"),
+        ("search: 5", "search in FILE must be a section with keys such as 'search.max_results'."),
         (
             "search: {max_results: many}",
-            "search.max_results = 'many' from FILE: must be a whole number",
+            "The setting search.max_results = 'many' from FILE is not valid: it must be a whole number.",
         ),
-        ("search: {max_results: 0}", "search.max_results = 0 from FILE: must be at least 1"),
+        (
+            "search: {max_results: 0}",
+            "The setting search.max_results = 0 from FILE is not valid: it must be at least 1.",
+        ),
         (
             "search: {min_score: true}",
-            "search.min_score = True from FILE: must be a number, not true or false",
+            "The setting search.min_score = True from FILE is not valid: it must be a number, not true or false.",
         ),
-        ("search: {min_score: .nan}", "search.min_score = nan from FILE: must be a finite number"),
-        ("search: {fusion: sum}", "search.fusion = 'sum' from FILE: must be 'weighted' or 'rrf'"),
+        (
+            "search: {min_score: .nan}",
+            "The setting search.min_score = nan from FILE is not valid: it must be a finite number.",
+        ),
+        (
+            "search: {fusion: sum}",
+            "The setting search.fusion = 'sum' from FILE is not valid: it must be 'weighted' or 'rrf'.",
+        ),
         (
             "search: {vector_weight: 0.5}",
-            "search from FILE: vector_weight (0.5) and text_weight (0.4) must sum to 1: set both",
+            (
+                "The section search from FILE is not valid: "
+                "vector_weight (0.5) and text_weight (0.4) must sum to 1: set both."
+            ),
         ),
-        ("chunking: {tokens: 64}", "chunking from FILE: overlap (64) must be smaller than tokens (64)"),
+        (
+            "chunking: {tokens: 64}",
+            "The section chunking from FILE is not valid: overlap (64) must be smaller than tokens (64).",
+        ),
         (
             "embedding: {provider: locl}",
             (
-                "embedding.provider = 'locl' from FILE: must be one of auto, local, openai, gemini, voyage, "
-                "ollama, llama-cpp, none; did you mean 'local'?"
+                "The setting embedding.provider = 'locl' from FILE is not valid: "
+                "it must be one of auto, local, openai, gemini, voyage, "
+                "ollama, llama-cpp, none. Did you mean 'local'?"
             ),
         ),
         (
             "embedding: {model_path: 3}",
-            "embedding.model_path from FILE: not a usable path: '3' is not a text",
+            "The setting embedding.model_path from FILE is not a usable path: '3' is not a text.",
         ),
         (
             "files: {patterns: [../*.md]}",
             (
-                "files.patterns = ['../*.md'] from FILE: "
-                "must be patterns below a folder, such as '**/*.md', without '..' or a leading '/'"
+                "The setting files.patterns = ['../*.md'] from FILE is not valid: it "
+                "must be patterns below a folder, such as '**/*.md', without '..' or a leading '/'."
             ),
         ),
         (
             "agent: ../main",
-            "agent = '../main' from FILE: must be letters, digits, '-', '_' and '.', not starting with '.'",
+            (
+                "The setting agent = '../main' from FILE is not valid: "
+                "it must be letters, digits, '-', '_' and '.', not starting with '.'."
+            ),
         ),
-        ("files: {patterns: 5}", "files.patterns = 5 from FILE: must be a list"),
-        ("- agent", "FILE: must contain keys with values, such as 'agent: main'"),
-        ("search: [", "FILE, line 1: not valid YAML: expected the node content, but found '<stream end>'"),
-        ("agent: a\nagent: b", "FILE, line 2: not valid YAML: the key 'agent' appears twice"),
-        ("agent: &a b\nhome: *a", "FILE, line 2: not valid YAML: aliases are not supported"),
+        ("files: {patterns: 5}", "The setting files.patterns = 5 from FILE is not valid: it must be a list."),
+        ("- agent", "FILE must contain keys with values, such as 'agent: main'."),
+        ("search: [", "FILE, line 1 is not valid YAML: expected the node content, but found '<stream end>'."),
+        ("agent: a\nagent: b", "FILE, line 2 is not valid YAML: the key 'agent' appears twice."),
+        ("agent: &a b\nhome: *a", "FILE, line 2 is not valid YAML: aliases are not supported."),
         (
             "agent: !!python/name:os.system x",
             (
-                "FILE, line 1: not valid YAML: could not determine a constructor for the tag "
-                "'tag:yaml.org,2002:python/name:os.system'"
+                "FILE, line 1 is not valid YAML: could not determine a constructor for the tag "
+                "'tag:yaml.org,2002:python/name:os.system'."
             ),
         ),
         (
             "search: {max_results: 0, fusion: sum}\nhme: /x",
-            "unknown setting 'hme' in FILE; did you mean 'home'? (and 2 more errors in the settings)",
+            "Unknown setting 'hme' in FILE. Did you mean 'home'? The settings contain 2 more errors.",
         ),
     ],
 )
@@ -102,41 +121,45 @@ def test_in_a_file(place: Place, text: str, message: str) -> None:
 
 def test_in_a_variable(place: Place) -> None:
     place.environ["MEMORITER_SEARCH__MIN_SCORE"] = "2"
-    assert error_of(place) == "search.min_score = '2' from MEMORITER_SEARCH__MIN_SCORE: must be at most 1"
+    assert (
+        error_of(place)
+        == "The setting search.min_score = '2' from MEMORITER_SEARCH__MIN_SCORE is not valid: it must be at most 1."
+    )
 
 
 def test_in_the_name_of_a_variable(place: Place) -> None:
     place.environ["MEMORITER_SERCH__MAX_RESULTS"] = "2"
     assert error_of(place) == (
-        "unknown variable MEMORITER_SERCH__MAX_RESULTS; did you mean 'MEMORITER_SEARCH__MAX_RESULTS'?"
+        "Unknown variable MEMORITER_SERCH__MAX_RESULTS. Did you mean 'MEMORITER_SEARCH__MAX_RESULTS'?"
     )
 
 
 def test_in_an_argument(place: Place) -> None:
     assert error_of(place, {"search.max_results": 0}) == (
-        "search.max_results = 0 from --max-results: must be at least 1"
+        "The setting search.max_results = 0 from --max-results is not valid: it must be at least 1."
     )
-    assert error_of(place, {"search.limit": 3}) == "unknown setting 'search.limit' in the arguments"
+    assert error_of(place, {"search.limit": 3}) == "Unknown setting 'search.limit' in the arguments."
 
 
 def test_between_two_places_names_both(place: Place) -> None:
     place.own_file.write_text("chunking: {tokens: 100}")
     place.environ["MEMORITER_CHUNKING__OVERLAP"] = "100"
     assert error_of(place) == (
-        "chunking from FILE and MEMORITER_CHUNKING__OVERLAP: overlap (100) must be smaller than tokens (100)"
+        "The section chunking from FILE and MEMORITER_CHUNKING__OVERLAP is not valid: "
+        "overlap (100) must be smaller than tokens (100)."
     )
 
 
 def test_in_the_form_of_a_file(place: Place) -> None:
     place.own_file.write_bytes(b"agent: \xff\xfe")
-    assert error_of(place) == "settings file FILE is not UTF-8 (byte 7)"
+    assert error_of(place) == "The settings file FILE is not UTF-8 (byte 7)."
     place.own_file.write_text("#" * 300_000)
-    assert error_of(place) == "settings file FILE is larger than 256 KiB"
+    assert error_of(place) == "The settings file FILE is larger than 256 KiB."
     place.own_file.write_text("[" * 100_000)
-    assert error_of(place).startswith("FILE: not valid YAML: ")
+    assert error_of(place).startswith("FILE is not valid YAML: ")
     place.own_file.unlink()
     place.own_file.mkdir()
-    assert error_of(place) == "settings file FILE cannot be read: Is a directory"
+    assert error_of(place) == "The settings file FILE cannot be read: Is a directory."
 
 
 ALLOWED = {
@@ -167,7 +190,7 @@ class TestTheFileOfAWorkspace:
         with pytest.raises(UntrustedConfig) as caught:
             place.load()
         assert str(caught.value).startswith(
-            f"{key} in {place.workspace_file}: a workspace's file may not set this; set it in your own"
+            f"{key} in {place.workspace_file}: a workspace's file may not set this. Set it in your own"
         )
 
     def test_may_only_name_paths_inside_the_workspace(self, place: Place) -> None:
@@ -176,15 +199,15 @@ class TestTheFileOfAWorkspace:
         (place.workspace / "link").symlink_to("/etc")
         for outside in ("..", "/etc", "~/x", "docs/../../x", "link/x"):
             place.workspace_file.write_text(f"files: {{extra_paths: [docs, {outside}]}}")
-            with pytest.raises(UntrustedConfig, match="is outside the workspace; set it in your own"):
+            with pytest.raises(UntrustedConfig, match=r"is outside the workspace\. Set it in your own"):
                 place.load()
 
     def test_is_reported_first_of_several_errors(self, place: Place) -> None:
         place.own_file.write_text("xyzzy: 1")
         place.workspace_file.write_text("home: /elsewhere")
         assert error_of(place) == (
-            "home in WORKSPACE: a workspace's file may not set this; set it in your own config.yaml "
-            "(and 1 more error in the settings)"
+            "home in WORKSPACE: a workspace's file may not set this. Set it in your own config.yaml. "
+            "The settings contain 1 more error."
         )
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -192,10 +215,10 @@ class TestTheFileOfAWorkspace:
         secret = place.root / "secret"
         secret.write_text("search: {max_results: 1}")
         place.workspace_file.symlink_to(secret)
-        assert error_of(place).startswith("settings file WORKSPACE cannot be read: ")
+        assert error_of(place).startswith("The settings file WORKSPACE cannot be read: ")
         place.workspace_file.unlink()
         os.mkfifo(place.workspace_file)
-        assert error_of(place) == "settings file WORKSPACE is not a regular file"
+        assert error_of(place) == "The settings file WORKSPACE is not a regular file."
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
@@ -207,13 +230,14 @@ KEYS = st.sampled_from(sorted(keys())) | st.text(max_size=20)
 
 
 def assert_settings_or_one_sentence(place: Place, arguments: dict[str, object] | None = None) -> None:
-    message = "fine"
+    message = "Fine."
     try:
         assert isinstance(place.load(arguments), Settings)
     except ConfigError as error:
         message = str(error)
     assert message.splitlines() == [message]
     assert len(message) < 1500
+    assert message.endswith((".", "?"))
     assert "input should" not in message.lower()
     assert "is not a valid value" not in message
 
@@ -277,7 +301,9 @@ def test_a_secret_is_never_shown(monkeypatch: pytest.MonkeyPatch, place: Place) 
         assert "hunter2" not in repr(Extended())
         monkeypatch.setattr("memoriter.config.loading.Settings", Extended)
         place.environ["MEMORITER_REMOTE__API_KEY"] = "far-too-long-a-secret"
-        assert error_of(place).startswith("remote.api_key = *** from MEMORITER_REMOTE__API_KEY: ")
+        assert error_of(place).startswith(
+            "The setting remote.api_key = *** from MEMORITER_REMOTE__API_KEY is not valid: "
+        )
         assert "far-too" not in error_of(place)
     finally:
         module.keys.cache_clear()

@@ -127,7 +127,9 @@ def test_the_config_option_replaces_the_file_in_the_home(place: Place) -> None:
 def test_a_named_file_must_exist(place: Place) -> None:
     with pytest.raises(ConfigError) as caught:
         place.load(config=Path("gone.yaml"))
-    assert str(caught.value) == f"settings file {place.root / 'gone.yaml'}, named by --config, does not exist"
+    assert str(caught.value) == (
+        f"The settings file {place.root / 'gone.yaml'}, named by --config, does not exist."
+    )
 
 
 class TestTheWorkspace:
@@ -253,7 +255,7 @@ def test_the_folder_of_the_agent_is_in_the_home(place: Place) -> None:
 
 
 def test_the_origin_of_an_unknown_setting_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"unknown setting 'search.limit'"):
+    with pytest.raises(ConfigError, match=r"Unknown setting 'search.limit'"):
         Settings().origin("search.limit")
 
 

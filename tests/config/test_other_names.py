@@ -147,8 +147,8 @@ def test_a_wrong_time_says_how_to_write_one(place: Place) -> None:
     with pytest.raises(ConfigError) as error:
         place.load()
     assert str(error.value) == (
-        f"memory.qmd.update.interval = '5 Minuten' from {place.own_file}: must be seconds, or a time such as "
-        "'500ms', '15s', '5m' or '1h'"
+        f"The setting memory.qmd.update.interval = '5 Minuten' from {place.own_file} is not valid: it must be "
+        "seconds, or a time such as '500ms', '15s', '5m' or '1h'."
     )
 
 

@@ -30,7 +30,7 @@ def test_switching_memory_off_applies_from_the_next_call(start: Start, tmp_path:
     assert gateway.client().get("/healthz").text == '{"status":"degraded"}'
     config.write_text("serach: 3\n")
     wrong = caller.post("/v1/agents/main/memory.stats")
-    assert (wrong.status_code, "unknown setting 'serach'" in wrong.json()["error"]) == (503, True)
+    assert (wrong.status_code, "Unknown setting 'serach'" in wrong.json()["error"]) == (503, True)
     config.unlink()
     assert ask(caller, "memory.stats")["disabled"] is False
     assert gateway.client().get("/healthz").text == '{"status":"ok"}'

@@ -279,7 +279,7 @@ def unusable_home(root: Path) -> dict[str, object]:
     ("broken", "reason"),
     [
         (switched_off, "`plugins.slots.memory` is `none`."),
-        (wrong_settings, "unknown setting 'search.max_result'"),
+        (wrong_settings, "Unknown setting 'search.max_result'"),
         (unusable_home, "file"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The commands `config show`, `config get` and `config set`.
+"""The commands `config show`, `config get`, `config set` and `config unset`.
 
 Imports of the package stay inside the functions, so that ``--help`` loads only typer.
 """
@@ -82,6 +82,33 @@ def set_(
             f"Note: {effective.origin} takes precedence, so the effective value is {_format(effective.value)}.",
             style="yellow",
         )
+
+
+@app.command("unset", epilog="Example: memoriter config unset search.max_results")
+def unset(context: typer.Context, key: Key, as_json: Json = False) -> None:
+    """Remove one setting from your settings file, so that its default applies."""
+    from memoriter.cli import render
+    from memoriter.config.editing import complete_key, unset_value
+    from memoriter.config.loading import owner_path
+
+    name = complete_key(key)
+    path = owner_path(context.obj.config, context.obj.arguments())
+    is_removed = unset_value(path, name)
+    effective = _setting(context, name)
+    if as_json:
+        render.to_json(
+            {
+                "key": name,
+                "removed": is_removed,
+                "path": str(path),
+                "effective": effective.value,
+                "origin": effective.origin,
+            }
+        )
+        return
+    action = f"Removed {name} from {path}." if is_removed else f"{path} does not set {name}."
+    origin = "the default" if effective.origin == "default" else f"from {effective.origin}"
+    render.console().print(f"{action} Its value is {_format(effective.value)}, {origin}.")
 
 
 def _setting(context: typer.Context, key: str) -> Setting:

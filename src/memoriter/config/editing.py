@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from memoriter.config.fields import did_you_mean, nearest
-from memoriter.config.layers import allows_none, canonical, is_secret, read
+from memoriter.config.layers import allows_none, canonical, from_file, is_secret, read
 from memoriter.config.loading import check_text
 from memoriter.config.settings import keys
 from memoriter.config.yaml_file import Loader, parse
@@ -25,11 +25,26 @@ def save_value(path: Path, key: str, written: str) -> object:
     ``written`` is YAML, as a person types it. Nothing is written if the settings would not be valid afterwards.
     """
     text = read(path, follow_links=True) or ""
-    value = written if _is_text(key, written) else parse(written, f"the value of {key}")
+    value = written if _is_text(key, written) else parse(written, f"The value of {key}")
     changed = set_value(text, key, value)
     check_text(path, changed)
     durable.write(path, changed.encode())
     return "***" if is_secret(key) else value
+
+
+def unset_value(path: Path, key: str) -> bool:
+    """Remove one setting from a file. Return whether the file had it."""
+    text = read(path, follow_links=True) or ""
+    before = from_file(path, text, [])
+    if key not in before:
+        return False
+    changed = _remove(text, key)
+    after = from_file(path, changed, [])
+    if after != {name: value for name, value in before.items() if name != key}:
+        raise ConfigError(f"{key} cannot be removed from {path} automatically. Edit the file by hand.")
+    check_text(path, changed)
+    durable.write(path, changed.encode())
+    return True
 
 
 def change_value(path: Path, key: str, change: Callable[[object], object], *, mode: int = 0o600) -> None:
@@ -55,7 +70,8 @@ def complete_key(key: str) -> str:
     section = [name for name in keys() if name.startswith(f"{known}.")]
     if section:
         raise ConfigError(f"{key!r} is a section. Name one of its settings, such as {section[0]!r}.")
-    hint = did_you_mean(nearest(known, keys())) or ". `memoriter config show` lists all settings."
+    near = nearest(known, keys())
+    hint = did_you_mean(near) if near else ". `memoriter config show` lists all settings."
     raise ConfigError(f"Unknown setting {key!r}{hint}")
 
 
@@ -128,6 +144,26 @@ def _edit(text: str, place: _Place, value: object) -> str:
         start = text.rindex(":", 0, start) + 1  # a list below its key becomes a value beside it
         return f"{text[:start]} {_dump(value)}{text[end:]}"
     return f"{text[:start]}{_dump(value)}{text[end:]}"
+
+
+def _remove(text: str, key: str) -> str:
+    """Return the text without a key, and without the sections that contain nothing else."""
+    root = yaml.compose(text, Loader)
+    place = _find(root, key) if isinstance(root, yaml.MappingNode) else None
+    if place is None or place.value is None or place.missing:
+        return text
+    section = place.section
+    if section.flow_style:
+        left = [pair for pair in section.value if pair[1] is not place.value]
+        remaining = Loader("").construct_document(yaml.MappingNode(section.tag, left))
+        return f"{text[: section.start_mark.index]}{_dump(remaining)}{text[section.end_mark.index :]}"
+    if section is not root and len(section.value) == 1:
+        return _remove(text, key.rpartition(".")[0])
+    name = next(name for name, value in section.value if value is place.value)
+    end = _end(place.value)
+    if text[end - 1] != "\n":  # the mark of a text of several lines is at the beginning of the next line
+        end = text.find("\n", end) + 1 or len(text)
+    return text[: text.rfind("\n", 0, name.start_mark.index) + 1] + text[end:]
 
 
 def _end(node: yaml.Node) -> int:

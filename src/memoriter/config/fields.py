@@ -50,5 +50,5 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str | None) -> str:
-    """Return the end of an error message that suggests a name, or nothing."""
-    return f"; did you mean {name!r}?" if name else ""
+    """Return the end of an error message, with a suggestion if there is a similar name."""
+    return f". Did you mean {name!r}?" if name else "."

@@ -73,19 +73,21 @@ def read(path: Path, *, follow_links: bool) -> str | None:
     try:
         with os.fdopen(os.open(path, flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ConfigError(f"settings file {printable(path)} is not a regular file")
+                raise ConfigError(f"The settings file {printable(path)} is not a regular file.")
             data = file.read(MAX_FILE_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(f"settings file {printable(path)} cannot be read: {reason}") from error
+        raise ConfigError(f"The settings file {printable(path)} cannot be read: {reason}.") from error
     if len(data) > MAX_FILE_BYTES:
-        raise ConfigError(f"settings file {printable(path)} is larger than {MAX_FILE_BYTES // 1024} KiB")
+        raise ConfigError(f"The settings file {printable(path)} is larger than {MAX_FILE_BYTES // 1024} KiB.")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ConfigError(f"settings file {printable(path)} is not UTF-8 (byte {error.start})") from error
+        raise ConfigError(
+            f"The settings file {printable(path)} is not UTF-8 (byte {error.start})."
+        ) from error
 
 
 def _parse(text: str, place: str) -> object:
@@ -136,7 +138,7 @@ def from_environment(environ: Mapping[str, str], cwd: Path, errors: list[ConfigE
         if name not in names:
             near = nearest(name.removeprefix(PREFIX).lower().replace("__", "."), keys())
             errors.append(
-                ConfigError(f"unknown variable {printable(name)}{did_you_mean(near and variable(near))}")
+                ConfigError(f"Unknown variable {printable(name)}{did_you_mean(near and variable(near))}")
             )
         elif text := environ.get(name):
             try:
@@ -178,7 +180,7 @@ def from_arguments(arguments: Mapping[str, object], cwd: Path, errors: list[Conf
         for key, item in translate(known, value):
             if key not in keys():
                 hint = did_you_mean(nearest(key, keys()))
-                errors.append(ConfigError(f"unknown setting {key!r} in the arguments{hint}"))
+                errors.append(ConfigError(f"Unknown setting {key!r} in the arguments{hint}"))
             elif item is not None:
                 _put(layer, key, item, origin=origin, base=cwd, errors=errors)
     return layer
@@ -236,7 +238,7 @@ def _entries(data: object, origin: str, errors: list[ConfigError]) -> Iterator[t
     if data is None:
         return
     if not isinstance(data, dict):
-        raise ConfigError(f"{origin}: must contain keys with values, such as 'agent: main'")
+        raise ConfigError(f"{origin} must contain keys with values, such as 'agent: main'.")
     yield from _below("", data, origin, errors)
 
 
@@ -254,11 +256,11 @@ def _below(
         elif example := next((known for known in keys() if known.startswith(f"{key}.")), None):
             if value is not None:
                 errors.append(
-                    ConfigError(f"{key} in {origin}: must be a section with keys such as {example!r}")
+                    ConfigError(f"{key} in {origin} must be a section with keys such as {example!r}.")
                 )
         else:
             errors.append(
-                ConfigError(f"unknown setting {key[:200]!r} in {origin}{did_you_mean(nearest(key, keys()))}")
+                ConfigError(f"Unknown setting {key[:200]!r} in {origin}{did_you_mean(nearest(key, keys()))}")
             )
 
 
@@ -273,7 +275,9 @@ def _put(
         layer[key] = Value(_resolve(value, base) if _holds_paths(key) else value, origin)
     except (OSError, RuntimeError, ValueError) as error:
         errors.append(
-            ConfigError(f"{key} from {origin}: not a usable path: {' '.join(str(error).split())[:200]}")
+            ConfigError(
+                f"The setting {key} from {origin} is not a usable path: {' '.join(str(error).split())[:200]}."
+            )
         )
 
 
@@ -322,14 +326,14 @@ def _forbidden(layer: Layer, workspace: Path) -> Iterator[UntrustedConfig]:
     for key, setting in layer.items():
         if not key.startswith(WORKSPACE_MAY_SET):
             yield UntrustedConfig(
-                f"{key} in {setting.origin}: a workspace's file may not set this; set it in your own config.yaml"
+                f"{key} in {setting.origin}: a workspace's file may not set this. Set it in your own config.yaml."
             )
     for path in _paths(layer.get("files.extra_paths")):
         if not path.is_relative_to(workspace):
             file = printable(workspace / WORKSPACE_FILE)
             yield UntrustedConfig(
-                f"files.extra_paths in {file}: {printable(path)} is outside the workspace; "
-                "set it in your own config.yaml"
+                f"files.extra_paths in {file}: {printable(path)} is outside the workspace. "
+                "Set it in your own config.yaml."
             )
 
 

@@ -112,7 +112,9 @@ def _owner_path(named: Path | str | None, cwd: Path, explicit: Layer) -> Path:
     try:
         return (cwd / Path(named).expanduser() if named else _home(explicit) / "config.yaml").resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise ConfigError(f"settings file {printable(str(named))}: not a usable path: {error}") from error
+        raise ConfigError(
+            f"The settings file {printable(str(named))} is not a usable path: {error}."
+        ) from error
 
 
 def _owners_file(
@@ -123,7 +125,7 @@ def _owners_file(
     text = read(path, follow_links=True)
     if text is None and named:
         origin = "--config" if config else layers.CONFIG_VARIABLE
-        raise ConfigError(f"settings file {printable(path)}, named by {origin}, does not exist")
+        raise ConfigError(f"The settings file {printable(path)}, named by {origin}, does not exist.")
     return layers.from_file(path, text, errors) if text is not None else {}
 
 
@@ -222,12 +224,13 @@ def _messages(error: ValidationError, layer: Layer) -> Iterator[ConfigError]:
     for detail in error.errors(include_url=False):
         place = [str(part) for part in detail["loc"]]
         key, reason = _key_at(place), _reason(detail)
+        reason = f"{'it ' * reason.startswith('must')}{reason}{'' if reason.endswith(('.', '?')) else '.'}"
         if key in layer:
             value = "***" if layers.is_secret(key) else reprlib.repr(_shown(detail["input"]))
-            yield ConfigError(f"{key} = {value} from {layer[key].origin}: {reason}")
+            yield ConfigError(f"The setting {key} = {value} from {layer[key].origin} is not valid: {reason}")
         else:
             origins = {value.origin: None for name, value in layer.items() if name.startswith(f"{key}.")}
-            yield ConfigError(f"{key} from {' and '.join(origins)}: {reason}")
+            yield ConfigError(f"The section {key} from {' and '.join(origins)} is not valid: {reason}")
 
 
 def _shown(value: object) -> object:
@@ -265,5 +268,5 @@ def _summary(errors: list[ConfigError]) -> ConfigError:
     """Return the first error with a count of the others. Forbidden settings of a workspace come first."""
     first = next((error for error in errors if isinstance(error, UntrustedConfig)), errors[0])
     more = len(errors) - 1
-    count = f" (and {more} more {'error' if more == 1 else 'errors'} in the settings)" if more else ""
+    count = f" The settings contain {more} more {'error' if more == 1 else 'errors'}." if more else ""
     return type(first)(f"{first}{count}")

@@ -228,7 +228,7 @@ class Settings(Section):
     def origin(self, key: str) -> str:
         """Return where a value came from: "default", a file's path, or the name of a variable or argument."""
         if key not in keys():
-            raise ConfigError(f"unknown setting {key!r}{did_you_mean(nearest(key, keys()))}")
+            raise ConfigError(f"Unknown setting {key!r}{did_you_mean(nearest(key, keys()))}")
         return self._origins.get(key, "default")
 
     def describe(self) -> list[Setting]:

@@ -59,7 +59,7 @@ def parse(text: str, place: str) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
-        raise ConfigError(f"{place}{line}: not valid YAML: {error.problem or error.context}") from error
+        raise ConfigError(f"{place}{line} is not valid YAML: {error.problem or error.context}.") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ConfigError(f"{place}: not valid YAML: {reason}") from error
+        raise ConfigError(f"{place} is not valid YAML: {reason}.") from error
