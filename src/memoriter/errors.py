@@ -219,7 +219,7 @@ class StoreLocked(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """A vector store outside the database cannot be used now. ``retry_after_s`` is how long it asks to wait."""
+    """Postgres or Pinecone does not answer. ``retry_after_s`` is how long the server asks to wait."""
 
     code = "store_unavailable"
 

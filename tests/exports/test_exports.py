@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 
 from memoriter import Memory
 from memoriter.cli.app import app
-from memoriter.errors import MemoriterError, SourceError, WriteError
+from memoriter.errors import MemoriterError, NotFound, SourceError, WriteError
+from memoriter.integrations.claude_code import import_claude_code
 from memoriter.integrations.copying import ImportReport
 from memoriter.integrations.exports import import_export
+from memoriter.integrations.openclaw import import_openclaw
 from memoriter.records import Imported
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
@@ -475,3 +477,40 @@ def test_the_command_line_reports_counts(
     again = json.loads(CliRunner().invoke(app, [*line, "--json"]).stdout)
     assert (again["program"], again["entries"]) == ("ChatGPT", {"added": 0, "already": 2})
     assert [step["action"] for step in again["files"]] == ["same"]
+
+
+# ---- in Python ----------------------------------------------------------------------------------------------------
+
+
+def test_a_path_may_be_a_text(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "memories.json"
+    file.write_text(json.dumps(["I prefer tea over coffee"]), encoding="utf-8")
+    assert counts(import_export(memory, str(file)))[2].added == 1
+
+    transcript = tmp_path / "claude" / "projects" / "garden" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    line = {
+        "type": "user",
+        "sessionId": "s1",
+        "message": {"role": "user", "content": "We plant a pear tree."},
+    }
+    transcript.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    assert counts(import_claude_code(memory, str(tmp_path / "claude")))[1] == {"session new": 1}
+
+    workspace = tmp_path / "openclaw" / "workspace"
+    workspace.mkdir(parents=True)
+    (workspace / "MEMORY.md").write_text("The pears are ripe in September.\n", encoding="utf-8")
+    assert counts(import_openclaw(memory, str(tmp_path / "openclaw")))[1] == {"note new": 1}
+
+
+def test_a_missing_file_is_an_error_of_memoriter(memory: Memory, tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match=r"nope\.json does not exist"):
+        import_export(memory, tmp_path / "nope.json")
+
+
+def test_an_import_is_erased_by_its_source(memory: Memory, tmp_path: Path) -> None:
+    file = tmp_path / "mem0.json"
+    file.write_text(json.dumps(MEM0), encoding="utf-8")
+    import_export(memory, file)
+    assert len(memory.forget(source="import:mem0").forgotten) == 2
+    assert memory.entries.list() == []

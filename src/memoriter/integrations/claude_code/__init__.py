@@ -18,7 +18,9 @@ HOME = Path("~/.claude")
 MAX_TRANSCRIPTS = 50_000
 
 
-def import_claude_code(memory: Memory, folder: Path | None = None, *, dry_run: bool = False) -> ImportReport:
+def import_claude_code(
+    memory: Memory, folder: Path | str | None = None, *, dry_run: bool = False
+) -> ImportReport:
     """Copy Claude Code's transcripts into the memory before Claude Code deletes them. Existing files are kept.
 
     ``folder`` is Claude Code's folder or its folder of projects (default: ``CLAUDE_CONFIG_DIR`` or ``~/.claude``).
@@ -28,7 +30,7 @@ def import_claude_code(memory: Memory, folder: Path | None = None, *, dry_run: b
     from memoriter.integrations.copying import ImportReport, copy_file, plan_copy
     from memoriter.records import Imported
 
-    home = (folder or Path(os.environ.get("CLAUDE_CONFIG_DIR") or HOME)).expanduser().absolute()
+    home = Path(folder or os.environ.get("CLAUDE_CONFIG_DIR") or HOME).expanduser().absolute()
     projects = home / "projects" if (home / "projects").is_dir() else home
     if not projects.is_dir():
         raise NotFound(f"{home} is not a folder. Claude Code keeps its files in {HOME} by default.")

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memoriter.errors import SourceError, WriteError
+from memoriter.errors import NotFound, SourceError, WriteError
 from memoriter.integrations.copying import ImportReport, ImportStep, copy_file, plan_copy, remove_copy
 from memoriter.integrations.exports.claude_mem import ClaudeMem
 from memoriter.integrations.exports.conversations import (
@@ -40,12 +40,12 @@ _SESSION_PATH = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+\.jsonl")
 KNOWN = "memoriter, ChatGPT, Claude, mem0, basic-memory or claude-mem"
 
 
-def import_export(memory: Memory, source: Path, *, dry_run: bool = False) -> ImportReport:
+def import_export(memory: Memory, source: Path | str, *, dry_run: bool = False) -> ImportReport:
     """Import a file or folder that another program has exported. Existing data is kept.
 
     Raises `SourceError` if the format is unknown, and `WriteError` if it contains nothing to import.
     """
-    report = _import(memory, source.expanduser().absolute(), dry_run=dry_run)
+    report = _import(memory, Path(source).expanduser().absolute(), dry_run=dry_run)
     if not report.steps and report.entries == Imported(0, 0):
         why = " ".join((f"{source} ({report.program}) contains no memories.", *report.remarks))
         raise WriteError(f"Nothing was imported: {why}")
@@ -76,6 +76,8 @@ def undo_sessions(memory: Memory, sessions: Mapping[str, str]) -> tuple[str, ...
 
 
 def _import(memory: Memory, source: Path, *, dry_run: bool) -> ImportReport:
+    if not source.exists():
+        raise NotFound(f"{source} does not exist.")
     if source.is_dir():
         return _import_folder(memory, source, dry_run=dry_run)
     with source.open("rb") as file:

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from memoriter.memory import Memory
 
 
-def import_openclaw(memory: Memory, folder: Path | None = None, *, dry_run: bool = False) -> ImportReport:
+def import_openclaw(
+    memory: Memory, folder: Path | str | None = None, *, dry_run: bool = False
+) -> ImportReport:
     """Import the notes, sessions and entries of an OpenClaw agent. Existing data is kept.
 
     ``folder`` is OpenClaw's home, or one of its workspaces (default: ``OPENCLAW_STATE_DIR`` or ``~/.openclaw``). A
@@ -18,7 +20,7 @@ def import_openclaw(memory: Memory, folder: Path | None = None, *, dry_run: bool
     """
     from memoriter.integrations.openclaw.importing import OpenClaw
 
-    openclaw = OpenClaw.find(folder, memory.settings.agent)
+    openclaw = OpenClaw.find(Path(folder) if folder else None, memory.settings.agent)
     if not dry_run:
         memory.check_workspace()
     report = openclaw.import_into(memory, dry_run=dry_run)

@@ -808,7 +808,7 @@ export const WORDS = {
   "code.store_damaged": ["{message}", "数据库已损坏，请运行 `memoriter doctor`。原始信息：{message}"],
   "code.index_damaged": ["{message}", "索引已损坏，会自动重建。"],
   "code.store_locked": ["{message}", "另一个进程占用了数据库，请稍后再试。"],
-  "code.store_unavailable": ["{message}", "向量数据库没有响应，已改在本机比较向量。"],
+  "code.store_unavailable": ["{message}", "数据库服务器没有响应，请稍后再试。原始信息：{message}"],
   "code.store_too_new": ["{message}", "数据库由更新版本的 memoriter 写入，请先升级。"],
   "code.unknown_tool": ["There is no operation {name}.", "没有这个操作：{name}"],
   "code.session_refused": ["This session may not write to this memory.", "这个会话不能写入此记忆。"],
