@@ -164,6 +164,7 @@ SENTENCES: Mapping[str, str] = {
     "entry.duplicate": "The entry {id} says exactly this. Merge the two instead.",
     "entry.undo_newer": "The entry {id} has changed again since. Undo that change first, by its id.",
     "entry.undo_forget": "The newest change was to erase an entry. Erased entries cannot be restored.",
+    "entry.uncompared": "Not compared with older entries that are not indexed yet: {count}.",
     "entry.redacted": "Secrets or private parts were removed before it was stored.",
     "entry.undo_nothing": "There is nothing to undo.",
     "entry.redo_nothing": "There is nothing to redo: the newest change is not an undo.",

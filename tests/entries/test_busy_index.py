@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,27 @@ def test_an_add_is_judged_and_stored_while_another_process_writes_the_index(
     assert found(entries, "deploy") == texts[1:]
     assert found(entries, "Berlin") == texts[:1]
     assert found(entries, "Paris") == []
+
+
+def test_an_add_says_how_many_entries_it_was_not_compared_with(
+    open_: Callable[..., Entries], busy: Index
+) -> None:
+    entries = open_()
+    with busy.transaction():
+        entries.import_(
+            json.dumps([{"text": f"Fact number {number} is {number * 7}"} for number in range(258)])
+        )
+        outcome = entries.add_draft(Draft("I live in Paris", "fact"))
+        assert (outcome.action, outcome.note) == (
+            "added",
+            "Not compared with older entries that are not indexed yet: 2.",
+        )
+        moved = entries.add_draft(Draft("I moved to Berlin", "fact"))
+        assert outcome.entry is not None
+        assert (moved.action, moved.replaced) == ("superseded", outcome.entry.id)
+        assert "not indexed yet: 3." in str(moved.note)
+    entries.search("Berlin")
+    assert entries.add_draft(Draft("I play the oboe", "fact")).note is None
 
 
 def test_a_text_that_another_process_changed_is_judged_as_it_is_now(

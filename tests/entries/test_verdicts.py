@@ -217,7 +217,7 @@ def test_an_approved_repetition_is_absorbed() -> None:
 def near(entries: Entries, text: str, *, vector: Any = None) -> list[tuple[str, float | None]]:
     entries._follower.try_follow(embed=False)
     cosines = cosines_near(entries._follower, Draft(text), vector)
-    found = neighbours(entries._store, Nearby(cosines, entries._store.seq()))
+    found, _ = neighbours(entries._store, Nearby(cosines, entries._store.seq()))
     return [(one.entry.text, one.cosine and round(one.cosine, 3)) for one in found]
 
 
@@ -259,7 +259,8 @@ def test_eight_neighbours_by_vector_and_four_rare_words(entries: Entries) -> Non
     assert len(near(entries, "unknown words", vector=vector)) == 8
     ids = [entry.id for entry in entries.list()]
     cosines = cosines_near(entries._follower, Draft(text), None)
-    order = [one.entry.id for one in neighbours(entries._store, Nearby(cosines, entries._store.seq()))]
+    found, _ = neighbours(entries._store, Nearby(cosines, entries._store.seq()))
+    order = [one.entry.id for one in found]
     assert order == sorted(set(order) & set(ids))
 
 
@@ -272,7 +273,8 @@ def test_entries_that_the_index_does_not_contain_yet_are_neighbours_without_a_co
     seq, cosines = entries._store.seq(), {(nests.id, nests.text): 0.5, (sleeps.id, sleeps.text): 0.7}
 
     def found(since: int) -> list[tuple[str, float | None]]:
-        return [(one.entry.id, one.cosine) for one in neighbours(entries._store, Nearby(cosines, since))]
+        near, _ = neighbours(entries._store, Nearby(cosines, since))
+        return [(one.entry.id, one.cosine) for one in near]
 
     assert found(seq) == [(sleeps.id, 0.7), (nests.id, 0.5)]
     assert found(seq - 1) == [(sleeps.id, 0.7), (nests.id, 0.5), (invoices.id, None)]
@@ -289,9 +291,11 @@ def test_only_the_newest_entries_are_compared_if_the_index_is_far_behind(
         entries.add_draft(Draft(f"item{number} common", "fact"))
     assert merge.MAX_UNINDEXED == 256
     monkeypatch.setattr(merge, "MAX_UNINDEXED", 3)
-    found = neighbours(entries._store, Nearby({}, 0))
+    found, uncompared = neighbours(entries._store, Nearby({}, 0))
+    assert uncompared == 1
     assert sorted(one.entry.text for one in found) == [f"item{number} common" for number in (1, 2, 3)]
     oldest = next(entry for entry in entries.list() if entry.text == "item0 common")
     entries.update(oldest.id, tags=["changed"])
-    found = neighbours(entries._store, Nearby({}, 0))
+    found, uncompared = neighbours(entries._store, Nearby({}, 0))
+    assert uncompared == 1
     assert sorted(one.entry.text for one in found) == [f"item{number} common" for number in (0, 2, 3)]

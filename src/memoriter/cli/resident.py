@@ -177,7 +177,7 @@ class Service:
             raise Declined("The resident process is switched off.")
         if settings.memory.backend != "builtin":
             raise Declined("The backend has a process of its own.")
-        self.resident.idle_s = settings.resident.idle_minutes * 60
+        self.resident.end_after(settings.resident.idle_minutes * 60)
 
     def _switch_off(self, config: str) -> None:
         """Let clients know without loading the settings that this process is switched off, and end."""

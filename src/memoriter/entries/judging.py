@@ -7,6 +7,7 @@ the index proposed, and those that have changed since the index was written.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memoriter import logs
@@ -56,11 +57,11 @@ class Judge:
         if same := self._same(draft):
             known = min(same, key=lambda entry: TRUST_LEVELS.index(entry.trust))
             return merge.repetition(draft, known, sentence("history.repeated"))
-        known_near = merge.neighbours(self._store, near)
+        known_near, uncompared = merge.neighbours(self._store, near)
         verdict = merge.judge(draft, [one for one in known_near if self._where.admits_workspace(one.entry)])
         if replaces and verdict.action == "add":
-            return self._replace_verdict(draft, replaces)
-        return verdict
+            verdict = self._replace_verdict(draft, replaces)
+        return replace(verdict, uncompared=uncompared)
 
     def _same(self, draft: Draft) -> list[Entry]:
         """Return the entries in force that say exactly this."""

@@ -16,7 +16,7 @@ from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, later
 from memoriter.entries.relation import relation
 from memoriter.entries.values import slot_words
 from memoriter.records import AGENTS, Entry, Remembered, Trust, is_trusted_like, least_trusted
-from memoriter.sentences import sentence
+from memoriter.sentences import join, sentence
 from memoriter.store import Filter
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.text import query_terms
@@ -64,6 +64,8 @@ class Verdict:
     action: str
     targets: tuple[Entry, ...] = ()
     why: str = ""
+    #: Number of entries that the draft should have been compared with, and was not.
+    uncompared: int = 0
 
 
 def cosines_near(
@@ -87,19 +89,20 @@ def cosines_near(
     return {(stored.chunk.path, stored.chunk.text): cosines.get(row) for row, stored in rows.items()}
 
 
-def neighbours(store: EntryStore, near: Nearby) -> list[Neighbour]:
+def neighbours(store: EntryStore, near: Nearby) -> tuple[list[Neighbour], int]:
     """Return the active entries that might be about the same, nearest first, as they are stored now.
 
-    Entries that are not in the index yet are all compared, up to `MAX_UNINDEXED`.
+    Entries that are not in the index yet are all compared, up to `MAX_UNINDEXED`. The second value is the number of
+    older ones that are left out.
     """
-    new = store.changed_since(near.seq)[-MAX_UNINDEXED:]
-    entries = store.load({*(id_ for id_, _ in near.cosines), *new})
+    new = store.changed_since(near.seq)
+    entries = store.load({*(id_ for id_, _ in near.cosines), *new[-MAX_UNINDEXED:]})
     found = [
         Neighbour(entry, near.cosines.get((entry.id, entry.text)))
         for entry in entries.values()
         if entry.state == "active"
     ]
-    return sorted(found, key=lambda one: (-(one.cosine or 0.0), one.entry.id))
+    return sorted(found, key=lambda one: (-(one.cosine or 0.0), one.entry.id)), len(new[:-MAX_UNINDEXED])
 
 
 def _rare_words(index: Index, text: str) -> list[str]:
@@ -236,12 +239,15 @@ def _union_of_tags(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
 
 def outcome(verdict: Verdict, entry: Entry) -> Remembered:
     """Return the result to report for a verdict."""
+    note: str | None = verdict.why or None
+    if verdict.uncompared:
+        note = join(note, sentence("entry.uncompared", count=verdict.uncompared))
     match verdict.action:
         case "repeat":
-            return Remembered(entry, "repeated", note=verdict.why)
+            return Remembered(entry, "repeated", note=note)
         case "merge":
-            return Remembered(entry, "merged", verdict.targets[0].id, verdict.why)
+            return Remembered(entry, "merged", verdict.targets[0].id, note)
         case "supersede":
-            return Remembered(entry, "superseded", verdict.targets[0].id, verdict.why)
+            return Remembered(entry, "superseded", verdict.targets[0].id, note)
         case _:
-            return Remembered(entry, "added")
+            return Remembered(entry, "added", note=note)

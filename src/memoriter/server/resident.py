@@ -89,8 +89,7 @@ class Resident:
         self._answered = 0
         self._started = time.time()
         self._used = time.monotonic()
-        #: Seconds without a request before the process ends. The settings of the last request decide.
-        self.idle_s = 60.0
+        self._idle_s = 60.0
         #: Why the process ends; empty while it serves.
         self._ending = ""
         #: Work after an answer, one piece at a time.
@@ -116,12 +115,22 @@ class Resident:
     def end_soon(self, reason: str) -> None:
         """End after the requests that are running."""
         self._ending = reason
-        # Wakes up `accept`, which does not notice otherwise.
+        self._wake()
+
+    def end_after(self, idle_s: float) -> None:
+        """End after this number of seconds without a request. The settings of the last request decide."""
+        is_sooner = idle_s < self._idle_s
+        self._idle_s = idle_s
+        if is_sooner:
+            self._wake()
+
+    def _wake(self) -> None:
+        """Wake up `accept`, which waits as long as it was told before."""
         with suppress(OSError):
             client.connect(str(self._home)).close()
 
     def _idle_until(self) -> float:
-        return self._used + self.idle_s
+        return self._used + self._idle_s
 
     def _reason_to_end(self) -> str:
         with self._lock:
@@ -172,7 +181,7 @@ class Resident:
             "pid": os.getpid(),
             "since": self._started,
             "answered": self._answered,
-            "idle_minutes": self.idle_s / 60,
+            "idle_minutes": self._idle_s / 60,
         }
 
     def _stop(self, _: dict[str, Any]) -> tuple[Outcome, Result]:

@@ -794,6 +794,7 @@ export const WORDS = {
   "code.backup_failed": ["{message}", "备份或恢复没有完成，原有数据没有改动。原始信息：{message}"],
   "code.forget.hidden": ["search, recall and lists: they no longer show it, and it is not captured again", "搜索、召回和列表：不再出现，也不会再次记录"],
   "code.forget.kept": ["the database, for {days} days, so that it can be undone; then it is erased", "数据库：保留 {days} 天以便撤销，之后彻底删除"],
+  "code.entry.uncompared": ["Not compared with older memories that are not indexed yet: {count}.", "有 {count} 条较早的记忆尚未编入索引，未与它们比较。"],
   "code.entry.redacted": ["Secrets or private parts were removed before it was stored.", "存储之前已去除其中的密钥或隐私内容。"],
   "code.not_written": ["{message}", "没有保存，原来的内容没有改动。原始信息：{message}"],
   "code.edit_conflict": ["{message}", "内容已被改动，没有覆盖，请重新查看。"],
