@@ -32,12 +32,12 @@ Forwarded = Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]
 
 async def in_thread(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Make the call in a thread and return its result. A caller that is cancelled stops waiting immediately."""
-    given_up = threading.Event()
-    with cancellable(given_up):
+    cancelled = threading.Event()
+    with cancellable(cancelled):
         try:
             return await asyncio.to_thread(call, *args, **kwargs)
         except asyncio.CancelledError:
-            given_up.set()  # stops an external program that works for the call; the thread itself cannot be stopped
+            cancelled.set()  # stops an external program that works for the call; the thread itself cannot be stopped
             raise
 
 

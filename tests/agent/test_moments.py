@@ -126,7 +126,7 @@ def test_a_late_recall_is_not_in_the_ledger(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-lancedb")
     entry = agent.memory.entries.add("The green tea kettle sings at six", "fact").entry
     assert entry
-    recalled = agent.memory.recall("When does the green tea kettle sing?", given_up=lambda: True)
+    recalled = agent.memory.recall("When does the green tea kettle sing?", is_cancelled=lambda: True)
     assert (recalled.text, recalled.id) == ("", "")
     assert agent.memory.entries.recalls(entry=entry.id).recalls == ()
     recalled = agent.memory.recall("When does the green tea kettle sing?")

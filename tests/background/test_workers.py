@@ -228,11 +228,11 @@ def test_only_work_that_is_not_kept_is_cancelled_with_its_caller(gate: threading
         gate.wait(30)
         return is_cancelled()
 
-    given_up = threading.Event()
-    with cancellable(given_up):
+    cancelled = threading.Event()
+    with cancellable(cancelled):
         read = Workers(NAME).submit(call)
         kept = Workers(NAME, keep=True).submit(call)
-    given_up.set()
+    cancelled.set()
     gate.set()
     assert read.result(10) is True
     assert kept.result(10) is False

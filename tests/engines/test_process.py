@@ -86,15 +86,15 @@ def test_a_program_that_cannot_start_is_an_engine_error(argv: list[str]) -> None
 
 
 def test_cancelling_ends_the_program() -> None:
-    given_up = threading.Event()
-    threading.Timer(0.2, given_up.set).start()
-    with cancellable(given_up), pytest.raises(Cancelled):
+    cancelled = threading.Event()
+    threading.Timer(0.2, cancelled.set).start()
+    with cancellable(cancelled), pytest.raises(Cancelled):
         run("import time; time.sleep(600)")
 
 
 def test_a_cancelled_caller_starts_no_program(tmp_path: Path) -> None:
-    given_up = threading.Event()
-    given_up.set()
-    with cancellable(given_up), pytest.raises(Cancelled):
+    cancelled = threading.Event()
+    cancelled.set()
+    with cancellable(cancelled), pytest.raises(Cancelled):
         run(f"open({str(tmp_path / 'ran')!r}, 'w')")
     assert not (tmp_path / "ran").exists()

@@ -147,7 +147,7 @@ class Handlers:
             tokens=_token_budget(moment, options.budget_ratio),
             entries=self._max_entries(),
             notes=self._share.notes,
-            given_up=is_cancelled,
+            is_cancelled=is_cancelled,
         )
         warnings = (recalled.degraded,) if recalled.degraded else ()
         return Effect(prepend_context=recalled.text, recall_id=recalled.id, warnings=warnings)

@@ -254,14 +254,14 @@ class Memory:
         tokens: int | None = None,
         entries: int | None = None,
         notes: int | None = None,
-        given_up: Callable[[], bool] = lambda: False,
+        is_cancelled: Callable[[], bool] = lambda: False,
         session: str | None = None,
     ) -> Recalled:
         """Return the block of memories about the query for the prompt of an agent; empty if there are none.
 
         The block is marked as data, not instructions. ``entries`` and ``notes`` are the maximum number of each, and
         ``tokens`` limits the whole. The ledger records ``interface``, and ``session`` if
-        that differs from its key. If ``given_up`` returns true, the caller no longer waits: the block is empty and
+        that differs from its key. If ``is_cancelled`` returns true, the caller no longer waits: the block is empty and
         the ledger has no record of it.
         """
         return self._prompts.recall(
@@ -271,7 +271,7 @@ class Memory:
             tokens=tokens,
             entries=entries,
             notes=notes,
-            given_up=given_up,
+            is_cancelled=is_cancelled,
             session=session,
         )
 

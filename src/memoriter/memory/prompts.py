@@ -35,7 +35,7 @@ class Prompts:
         tokens: int | None,
         entries: int | None,
         notes: int | None,
-        given_up: Callable[[], bool],
+        is_cancelled: Callable[[], bool],
         session: str | None,
     ) -> Recalled:
         """Return the block of memories about a query."""
@@ -58,7 +58,7 @@ class Prompts:
             interface=interface,
             session=session or session_key,
             show_places=self._shows_citations(session_key),
-            given_up=given_up,
+            is_cancelled=is_cancelled,
         )
 
     def brief(

@@ -143,12 +143,12 @@ class Injector:
         interface: str = "recall",
         session: str | None = None,
         show_places: bool = True,
-        given_up: Callable[[], bool] = lambda: False,
+        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> Recalled:
         """Return the block for a query. It is recorded unless it is empty or the caller has given up."""
         budget = budget or Budget()
         try:
-            return self._recall(query, budget, interface, session, show_places, given_up)
+            return self._recall(query, budget, interface, session, show_places, is_cancelled)
         except MemoriterError as error:
             log.error("nothing could be recalled: %s", error)
             return Recalled("", "", degraded=str(error))
@@ -160,14 +160,14 @@ class Injector:
         interface: str,
         session: str | None,
         show_places: bool,
-        given_up: Callable[[], bool],
+        is_cancelled: Callable[[], bool],
     ) -> Recalled:
         query = _clean_query(query)
         if not query:
             return Recalled("", "")
         candidates, degraded = self._search(query, budget, show_places)
         fitted = self._fit(candidates, budget, language_of(query))
-        if given_up():  # this will not enter a prompt, so it is not recorded
+        if is_cancelled():  # this will not enter a prompt, so it is not recorded
             return Recalled("", "", degraded=degraded)
         recalled = self._record(fitted, query, interface, session)
         return replace(recalled, degraded=" ".join(filter(None, (degraded, recalled.degraded))) or None)
