@@ -273,29 +273,26 @@ class Surroundings(NamedTuple):
         return (self.row, *self.before[:1], *self.after[:1])
 
 
-class Place(NamedTuple):
-    """The place of a row among rows of its document, which are in order."""
-
-    rows: tuple[int, ...]
-    position: int
-
-    def around(self, reach: int) -> Surroundings:
-        """Return the rows within reach."""
-        rows, position = self
-        before = rows[max(0, position - reach) : position]
-        return Surroundings(rows[position], before[::-1], rows[position + 1 : position + 1 + reach])
+def surroundings(row: int, rows: tuple[int, ...], reach: int) -> Surroundings:
+    """Return the rows within reach of a row, from rows of its document, which are in order."""
+    at = rows.index(row)
+    return Surroundings(row, rows[max(0, at - reach) : at][::-1], rows[at + 1 : at + 1 + reach])
 
 
-def places(connection: apsw.Connection, rowids: Collection[int]) -> dict[int, Place]:
-    """Return the places of these rows, and of all others of their documents."""
+def places(connection: apsw.Connection, rowids: Collection[int]) -> dict[int, tuple[int, ...]]:
+    """Return, for these rows and all others of their documents, the rows of the document in order.
+
+    Of a long document, only these rows are returned, each with the rows at most `MAX_REACH` chunks away.
+    """
     found: Any = connection.execute(_PLACES, (json.dumps(list(rowids)), MAX_WHOLE + 1))
-    whole = [rows for (joined,) in found if len(rows := _numbers(joined)) <= MAX_WHOLE]
-    known = {row: Place(rows, position) for rows in whole for position, row in enumerate(rows)}
+    known: dict[int, tuple[int, ...]] = {}
+    for (joined,) in found:
+        if len(rows := _numbers(joined)) <= MAX_WHOLE:
+            known |= dict.fromkeys(rows, rows)
     if in_long := [row for row in rowids if row not in known]:
         near: Any = connection.execute(_AROUND, (json.dumps(in_long), MAX_REACH))
         for row, joined_before, joined_after in near:
-            before = _numbers(joined_before)
-            known[row] = Place((*before[::-1], row, *_numbers(joined_after)), len(before))
+            known[row] = (*_numbers(joined_before)[::-1], row, *_numbers(joined_after))
     return known
 
 

@@ -28,7 +28,6 @@ from memoriter.store.documents import (
     Counts,
     DocumentSummary,
     FileRow,
-    Place,
     StoredChunk,
     Surroundings,
 )
@@ -89,7 +88,7 @@ class SqliteIndex:
         self._frequencies = keywords.Frequencies()
         self._without = RowCache[str, int](limit=8)
         self._chunks = RowCache[int, StoredChunk](limit=MAX_CHUNKS)
-        self._places = RowCache[int, Place](limit=MAX_PLACES)
+        self._places = RowCache[int, tuple[int, ...]](limit=MAX_PLACES)
         self._database = Database(
             self.path,
             application_id=APPLICATION_ID,
@@ -297,7 +296,7 @@ class SqliteIndex:
             known = self._places.of(connection)
             if missing := [row for row in rows if row not in known]:
                 known |= documents.places(connection, missing)
-            return {row: known[row].around(reach) for row in rows if row in known}
+            return {row: documents.surroundings(row, known[row], reach) for row in rows if row in known}
 
     def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
         """Return the dates of the notes of these rows. Rows of undated notes are left out."""
