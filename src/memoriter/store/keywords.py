@@ -14,7 +14,7 @@ import apsw
 from memoriter.records import Chunk, Source
 from memoriter.store.rows import RowCache, row_set
 from memoriter.store.transactions import value
-from memoriter.text import date_tokens, token_set, tokenize
+from memoriter.text import date_tokens, terms_in, tokenize
 
 #: The weight of a match in headings, path and date, relative to 1 in the text.
 TITLE_WEIGHT = 2.0
@@ -148,9 +148,9 @@ def columns(chunk: Chunk) -> tuple[str, str]:
 
 def contained(terms: Sequence[str], chunk: Chunk) -> tuple[str, ...]:
     """Return the terms that occur in the title or the body of a chunk."""
-    texts = [token_set(text) for text in (*_titles(chunk), chunk.text)]
-    dates = date_tokens(chunk.date) if chunk.date else ()
-    return tuple(term for term in terms if term in dates or any(term in tokens for tokens in texts))
+    found = {*date_tokens(chunk.date)} if chunk.date else set()
+    found = found.union(*(terms_in(text, terms) for text in (*_titles(chunk), chunk.text)))
+    return tuple(term for term in terms if term in found)
 
 
 def _titles(chunk: Chunk) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ These are pure functions on the standard library.
 from memoriter.text.dates import date_tokens
 from memoriter.text.measure import estimate_tokens, split_lines, width
 from memoriter.text.snippet import snippet
-from memoriter.text.tokens import TOKENIZER_VERSION, query_terms, token_set, tokenize
+from memoriter.text.tokens import TOKENIZER_VERSION, query_terms, terms_in, token_set, tokenize
 
 __all__ = [
     "TOKENIZER_VERSION",
@@ -15,6 +15,7 @@ __all__ = [
     "query_terms",
     "snippet",
     "split_lines",
+    "terms_in",
     "token_set",
     "tokenize",
     "width",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Set
 from functools import cache, lru_cache
 from itertools import chain
 from operator import add
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from memoriter.text.dates import take_dates
 from memoriter.text.stopwords import CHINESE
-from memoriter.text.words import MAX_TOKEN, whole_word, word_tokens
+from memoriter.text.words import MAX_TOKEN, first_letters, whole_word, word_tokens
 
 TOKENIZER_VERSION = 2
 """Increased when the same text gives other tokens. The index is then rebuilt."""
@@ -64,6 +64,33 @@ def tokenize(text: str) -> list[str]:
 def token_set(text: str) -> frozenset[str]:
     """Return the tokens of a text. Cached, since a search reads its best chunks several times, and the next one too."""
     return frozenset(tokenize(text))
+
+
+def terms_in(text: str, terms: Collection[str]) -> Set[str]:
+    """Return the terms that are tokens of a text. Only the words that may give one of them are split into tokens.
+
+    >>> sorted(terms_in("She studies the routes of buses", ["study", "bus", "bu", "map"]))
+    ['bus', 'study']
+    """
+    if not text.isascii() or not all(term.isascii() and term.isalpha() for term in terms):
+        return token_set(text).intersection(terms)
+    spaced, lower = _spaced(text)
+    found = set[str]()
+    # The token of a word with an apostrophe does not contain it.
+    for start in {"'", *map(first_letters, terms)}:
+        at = lower.find(start)
+        while at >= 0:
+            end = lower.find(" ", at)
+            found.update(_known_pieces[spaced[lower.rfind(" ", 0, at) + 1 : end]])
+            at = lower.find(start, end)
+    return found.intersection(terms)
+
+
+@lru_cache(maxsize=1024)
+def _spaced(text: str) -> tuple[str, str]:
+    """Return an ASCII text without its dates and with one space after each word, as it is and in lower case."""
+    spaced = " ".join((*take_dates(text, []).split(), ""))
+    return spaced, spaced.lower()
 
 
 def query_terms(text: str, limit: int = 64, *, as_written: bool = False) -> list[str]:
