@@ -53,16 +53,25 @@ class Held:
     def __init__(self, page: Page, pattern: str) -> None:
         self._page = page
         self._routes: list[Route] = []
+        self._is_open = False
         page.route(pattern, self._hold)
 
     def _hold(self, route: Route) -> None:
-        self._routes.append(route)
+        if self._is_open:
+            route.continue_()
+        else:
+            self._routes.append(route)
 
     def wait_for(self, count: int = 1) -> list[Route]:
         """Wait until this many requests were made, and return them."""
         while len(self._routes) < count:
             self._page.wait_for_timeout(20)  # lets the handler run
         return self._routes
+
+    def release(self) -> None:
+        """Let the newest request and all later ones continue. The page has aborted those before."""
+        self._is_open = True
+        self.wait_for()[-1].continue_()
 
 
 @dataclass

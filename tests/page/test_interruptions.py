@@ -105,6 +105,70 @@ def test_a_sync_does_not_interrupt_the_next_lines_of_a_note(gateway: Served, vis
     expect(page.locator(".prose")).to_contain_text("Bollard 1499 is")
 
 
+def test_an_event_does_not_interrupt_a_memory_that_is_being_opened(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/memories")
+    page = watched.page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    held = watched.hold("**/entries.get")
+    page.locator(".entries .row").first.click()
+    held.wait_for()
+    gateway.ask("entries.add", text="The capstan is turned by four people")
+    held.wait_for(2)  # the event lets the panel load again
+    held.release()
+    expect(page.locator(".panel")).to_be_focused()
+
+
+def test_an_event_does_not_interrupt_a_slow_search(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/search")
+    page = watched.page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    counted = page.locator("[data-view=memories] .nav-count")
+    expect(counted).not_to_be_empty()
+    count = int(counted.inner_text())
+    held = watched.hold("**/memory.search")
+    page.get_by_role("searchbox").fill("server")
+    held.wait_for()
+    gateway.ask("entries.add", text="The server room of the harbour office is cold")
+    expect(counted).to_have_text(str(count + 1))
+    expect(page.locator(".summary")).to_have_text("Searching …")
+    assert len(held.wait_for()) == 1  # it was not sent again
+    held.release()
+    expect(page.locator(".hit", has_text="server room of the harbour")).to_be_visible()
+    expect(page.locator("main[aria-busy]")).to_have_count(0)
+
+
+def test_an_event_does_not_interrupt_a_note_that_is_opened_again(gateway: Served, visit: Visit) -> None:
+    gateway.write("memory/mooring.md", "# Mooring\n\nTwo ropes at the bow.\n")
+    gateway.ask("memory.sync")
+    watched = visit(gateway, "#/notes/memory/mooring.md")
+    page = watched.page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    expect(page.locator(".prose")).to_contain_text("Two ropes")
+    page.evaluate("location.hash = '#/notes'")
+    expect(page.locator(".prose")).to_have_count(0)
+    held = watched.hold("**/notes.get")
+    page.go_back()
+    held.wait_for()
+    gateway.write("memory/anchorage.md", "# Anchorage\n\nGood holding in sand.\n")
+    gateway.ask("memory.sync")
+    held.wait_for(2)  # the event lets the view load the note again
+    held.release()
+    expect(page.locator(".prose")).to_contain_text("Two ropes")
+
+
+def test_an_event_does_not_interrupt_the_first_list_of_recalls(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/health", viewport={"width": 1800, "height": 900})
+    page = watched.page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    held = watched.hold("**/recalls.list")
+    page.locator("nav [data-view=recalls]").click()
+    held.wait_for()
+    gateway.ask("recall", query="how is the capstan turned?")
+    held.wait_for(2)
+    held.release()
+    expect(page.locator(".panel .statement")).to_have_text("how is the capstan turned?")
+
+
 def test_a_typed_filter_has_no_effect_after_its_view_is_closed(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     expect(page.locator(".entries")).to_be_visible()

@@ -25,6 +25,7 @@ export function memoriesView(main) {
   let filters = {};
   let open = "";
   let list = null; // the rows; null while there are none
+  let start = null; // the anchor of the list that is being loaded
   let shown = null; // the newest answer
   let openIndex = -1; // where the open memory is, or was before it left the list
 
@@ -80,11 +81,13 @@ export function memoriesView(main) {
 
   /** Load the list from the start, or at the anchor of an earlier visit. */
   async function load(anchor = null) {
+    start = anchor;
     forgetList();
     fill(table, loading());
     try {
       const from = anchor ? { offset: Math.max(0, anchor.index - PAGE_SIZE / 2), around: anchor.id } : { offset: 0 };
       const answer = await request(from, newList);
+      start = null;
       show(answer, (rows) => rows.start(answer, anchor));
     } catch (error) {
       failed(error);
@@ -94,7 +97,7 @@ export function memoriesView(main) {
   // A change elsewhere: the rows that the reader looks at stay where they are. Only a reader who is at the top and does
   // nothing sees new rows move in.
   async function renew() {
-    if (!list) return load();
+    if (!list) return load(start);
     const anchor = list.anchor();
     const reads = Boolean(open) || picked.any() || table.contains(document.activeElement) || table.getBoundingClientRect().top < 0;
     try {

@@ -22,15 +22,19 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
   const isNew = news();
   let id = "";
   let shown = null;
+  let opening = false; // until it is drawn; a live event may repeat the request
 
   async function load({ quiet = false } = {}) {
+    opening ||= !quiet;
     if (!quiet) fill(aside, loading());
     try {
       shown = await get("entries.get", { id });
-      if (isNew(shown) || !quiet) draw();
-      if (!quiet) enter(aside);
+      if (isNew(shown) || opening) draw();
+      if (opening) enter(aside);
+      opening = false;
     } catch (error) {
       if (isAborted(error)) return;
+      opening = false;
       isNew.forget();
       fill(
         aside,
@@ -180,6 +184,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
       if (wanted === id && shown) return;
       id = wanted;
       shown = null;
+      opening = false;
       get.stop();
       if (id) load();
       else fill(aside);

@@ -30,6 +30,7 @@ export function notesView(main) {
   let drawings = 0; // a newer drawing ends the one before
   let editor = null; // the editor of the open note
   let reading = 0; // requests for the text that are not answered yet
+  let opening = false; // until the text is drawn; a live event may repeat the request
   let redraw = false; // the list of notes changed while the text was loading
 
   const filter = el("input", {
@@ -133,20 +134,24 @@ export function notesView(main) {
       if (files) refill(page, files.files.length ? lastChanged(files.files) : null);
       return;
     }
+    opening ||= !quiet;
     if (!quiet) (readOn.stop(), fill(page, loading()));
     reading++;
     try {
       const from = lit && lit[0] > LINES_PER_REQUEST - LINES_BEFORE ? lit[0] - LINES_BEFORE : 1;
       const answer = await readNote("notes.get", { path, from, lines: LINES_PER_REQUEST });
-      const known = !isNew(answer) && quiet && !changed; // lines that were loaded since stay
+      const known = !isNew(answer) && !opening && !changed; // lines that were loaded since stay
       if (known && !redraw) return;
       redraw = false;
       text = known ? text : answer;
+      const opened = opening;
+      opening = false;
       if (editor) return; // what is being written stays; saving notices the change
-      await draw({ scroll: !quiet });
-      if (!quiet) enter(page);
+      await draw({ scroll: opened });
+      if (opened) enter(page);
     } catch (error) {
       if (isAborted(error)) return;
+      opening = false;
       isNew.forget();
       fill(
         page,

@@ -23,6 +23,7 @@ export function recallsView(main) {
   let open = "";
   let docked = ""; // what a wide screen shows beside the list until the reader opens one: the newest when it was loaded
   let drawn = null; // the recall in the panel
+  let opening = false; // until the list is drawn; a live event may repeat the request
   let filters = {};
 
   const input = (name, attributes) =>
@@ -70,6 +71,7 @@ export function recallsView(main) {
   );
 
   async function load({ quiet = false, more = false } = {}) {
+    opening ||= !quiet && !more;
     if (!quiet && !more) fill(rows, loading());
     try {
       const given = {
@@ -80,15 +82,17 @@ export function recallsView(main) {
       const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
       const limit = quiet ? Math.min(500, Math.max(PAGE_SIZE, recalls.length)) : PAGE_SIZE;
       const answer = await list("recalls.list", { ...wanted, limit, ...(more && { cursor }) });
-      if (!isNew([answer, more]) && quiet) return;
+      if (!isNew([answer, more]) && quiet && !opening) return;
       recalls = more ? [...recalls, ...answer.recalls] : answer.recalls;
       total = answer.total;
       cursor = answer.cursor ?? null;
-      if (!quiet && !more) docked = recalls[0]?.id ?? "";
+      if (opening) docked = recalls[0]?.id ?? "";
+      opening = false;
       show();
       detail();
     } catch (error) {
       if (isAborted(error)) return;
+      opening = false;
       isNew.forget();
       fill(
         rows,

@@ -38,6 +38,7 @@ export function searchView(main) {
   let most = PAGE_SIZE;
   let timer = 0;
   let turn = 0; // number of the newest request
+  let stale = false; // something changed during a search
 
   const input = el("input", {
     type: "search",
@@ -139,7 +140,10 @@ export function searchView(main) {
       );
     } finally {
       clearTimeout(slow);
-      if (mine === turn) main.removeAttribute("aria-busy");
+      if (mine === turn) {
+        main.removeAttribute("aria-busy");
+        if (stale) ((stale = false), run({ quiet: true }));
+      }
     }
   }
 
@@ -173,6 +177,7 @@ export function searchView(main) {
   async function welcome({ quiet }) {
     search.stop();
     turn++;
+    stale = false;
     main.removeAttribute("aria-busy");
     fill(summary);
     if (quiet && !results.querySelector(".welcome")) quiet = false;
@@ -201,7 +206,8 @@ export function searchView(main) {
     refresh(events) {
       const relevant = ["sync", "notes", "entries", "capture", "recall"].some((kind) => events.has(kind));
       const busy = main.contains(document.activeElement) && document.activeElement.tagName === "TEXTAREA";
-      if (relevant && !busy) run({ quiet: true });
+      if (main.hasAttribute("aria-busy")) stale ||= relevant;
+      else if (relevant && !busy) run({ quiet: true });
       peek.refresh();
     },
     actions: () => peek.actions(),
@@ -218,6 +224,7 @@ export function searchView(main) {
     },
     close() {
       clearTimeout(timer);
+      stale = false;
       search.stop();
       peek.close();
     },
