@@ -101,7 +101,7 @@ OpenMemory = Callable[..., Memory]
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def allow_slow_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give node the time that a busy machine needs to print its version."""
     monkeypatch.setattr("memoriter.engines.qmd.command.VERSION_TIMEOUT_S", TIMEOUT_MS / 1000)
 
