@@ -254,7 +254,7 @@ def test_doctor_and_status_report_a_missing_workspace(memoriter: Run, tmp_path: 
     wrong = [finding["name"] for finding in json.loads(done.stdout) if finding["state"] == "wrong"]
     assert (done.returncode, wrong) == (1, ["workspace"])
     status = json.loads(memoriter("status", "--json", MEMORITER_WORKSPACE=missing).stdout)
-    assert missing in status["degraded"]
+    assert missing in status["error"]
 
 
 @pytest.mark.usefixtures("notes")
