@@ -26,7 +26,7 @@ class Scripted(Model):
         self.lines = list(lines)
 
     async def get_response(self, *_: Any, **request: Any) -> ModelResponse:
-        text = f"{self.lines.pop(0)} (I got {len(request['input'])} items.)"
+        text = f"{self.lines.pop(0)} (messages in the request: {len(request['input'])})"
         content = ResponseOutputText(type="output_text", text=text, annotations=[])
         message = ResponseOutputMessage(
             id="m", type="message", role="assistant", status="completed", content=[content]
