@@ -81,6 +81,14 @@ def new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return create
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_resident_process() -> Iterator[None]:
+    """Start no process that outlives the tests, also from fixtures that a whole module shares."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("MEMORITER_RESIDENT__ENABLED", "false")
+        yield
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, new_home: Callable[[], Path]) -> None:
     """Isolate tests from the settings and memories of the person who runs them."""
