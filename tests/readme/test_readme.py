@@ -243,19 +243,26 @@ def write_program(path: Path, *words: object) -> None:
     path.chmod(0o755)
 
 
+@pytest.fixture
+def checkout(tmp_path: Path) -> Iterator[Installation]:
+    """The checkout, for a person with an empty home. Its resident process ends with the test."""
+    person = Installation(tmp_path / "bin", tmp_path / "home")
+    person.bin.mkdir()
+    person.home.mkdir()
+    write_program(person.bin / "python", sys.executable)
+    write_program(person.bin / "memoriter", sys.executable, "-m", "memoriter")
+    yield person
+    person.run("memoriter resident stop")
+
+
 @pytest.mark.integration
-def test_the_commands_of_the_readme_work_in_the_checkout(tmp_path: Path) -> None:
-    installed = Installation(tmp_path / "bin", tmp_path / "home")
-    installed.bin.mkdir()
-    installed.home.mkdir()
-    write_program(installed.bin / "python", sys.executable)
-    write_program(installed.bin / "memoriter", sys.executable, "-m", "memoriter")
-    check_shown_commands(installed)
-    questions = write_year(installed.notes, days=10)
-    check_first_search(installed)
-    check_python(installed)
-    check_table_commands(installed)
-    check_promises(installed, questions[0])
+def test_the_commands_of_the_readme_work_in_the_checkout(checkout: Installation) -> None:
+    check_shown_commands(checkout)
+    questions = write_year(checkout.notes, days=10)
+    check_first_search(checkout)
+    check_python(checkout)
+    check_table_commands(checkout)
+    check_promises(checkout, questions[0])
 
 
 @pytest.fixture(scope="module")
