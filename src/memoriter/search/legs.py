@@ -20,7 +20,7 @@ from memoriter import logs
 from memoriter.errors import EmbeddingError
 from memoriter.search.when import Span
 from memoriter.sentences import sentence
-from memoriter.store import Filter, Index, KeywordMatch
+from memoriter.store import Filter, Index
 from memoriter.store.keywords import MIN_BUDGET
 from memoriter.text import date_tokens
 
@@ -75,12 +75,9 @@ def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter
     matches = index.keyword(terms, limit=limit, where=where, known=counts)
     complete = len(matches) < limit and sum(counts.values()) <= MIN_BUDGET
     unknown = frozenset(term for term in terms if not counts.get(term))
-    return KeywordLeg({match.rowid: _value(match, full) for match in matches}, idf, complete, unknown)
-
-
-def _value(match: KeywordMatch, full: float) -> float:
-    """Return half for how strongly the chunk matches the terms, and half for how many of them it contains."""
-    return (min(1.0, match.score / full) + min(1.0, match.contained / full)) / 2
+    # Half for how strongly the chunk matches the terms, and half for how many of them it contains.
+    values = {row: (min(1.0, score / full) + min(1.0, held / full)) / 2 for row, score, held in matches}
+    return KeywordLeg(values, idf, complete, unknown)
 
 
 def _idf(rows: int, frequency: int) -> float:

@@ -303,7 +303,8 @@ def _numbers(joined: str | None) -> tuple[int, ...]:
 def _stored_chunk(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
     try:
         id_, path, source, start_line, end_line, date, text, trust = fields
-        chunk = Chunk(id_, path, source, start_line, end_line, text, tuple(json.loads(headings)), date, trust)
+        above = tuple(json.loads(headings)) if headings != "[]" else ()
+        chunk = Chunk(id_, path, source, start_line, end_line, text, above, date, trust)
     except (ValueError, TypeError) as error:
         raise StoreBroken(f"Chunk {rowid} of the index cannot be read.") from error
     return StoredChunk(rowid, chunk, model)

@@ -70,7 +70,8 @@ class Nearest:
     def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
         """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         query = self._unit(vector, identity.dimensions)
-        rows = np.array(sorted(set(rowids)), dtype=np.int64)
+        rows = np.fromiter(set(rowids), dtype=np.int64)
+        rows.sort()
         if query is None or not len(rows):
             return {}
         self.engine.ready(identity)

@@ -87,7 +87,7 @@ class SideFiles:
             part = at[start : start + CODE_BLOCK]
             size = len(part)
             # clip: positions are valid, and a check would cost a copy.
-            np.take(self.codes, part, axis=0, out=codes[:size], mode="clip")
+            self.codes.take(part, axis=0, out=codes[:size], mode="clip")
             floats[:size] = codes[:size]
             np.dot(floats[:size], query, out=scores[start : start + size])
         return scores
