@@ -13,6 +13,8 @@ from memoriter import Memory
 from memoriter.records import HIGH_CONFIDENCE, MEDIUM_CONFIDENCE, Answer, Explanation, Hit, Part, level_of
 from memoriter.search.confidence import NEAREST, conclude, features_of, identifiers, judge, probability
 
+QUESTION = "Where is the heron?"
+
 OpenMemory = Callable[..., Memory]
 Note = Callable[[str, str], Path]
 
@@ -74,22 +76,22 @@ def test_levels_are_named_by_their_least_confidence() -> None:
 def test_hits_are_left_out_where_relevance_ends() -> None:
     good, bad = hit(0.8, explained(0.8, 1.0, 8.0)), hit(0.1, explained(0.05, 0.0, -11.0), "memory/b.md")
     answer = Answer((good, bad), "local", "memoriter-embed-1")
-    assert [one.path for one in conclude(judge(answer), cut=True).hits] == ["memory/a.md"]
-    assert [one.level for one in conclude(judge(answer), cut=False).hits] == ["high", "low"]
+    assert [one.path for one in conclude(judge(answer, QUESTION), cut=True).hits] == ["memory/a.md"]
+    assert [one.level for one in conclude(judge(answer, QUESTION), cut=False).hits] == ["high", "low"]
 
 
 def test_an_answer_without_a_relevant_hit_says_so_and_shows_the_nearest_lines() -> None:
     weak = tuple(hit(0.1, explained(0.05, 0.0, -11.0), f"memory/{number}.md") for number in range(6))
-    answer = conclude(judge(Answer(weak, "local", "memoriter-embed-1")), cut=True)
+    answer = conclude(judge(Answer(weak, "local", "memoriter-embed-1"), QUESTION), cut=True)
     assert (answer.relevant, answer.notice) == (False, "Nothing relevant found. Nearest lines:")
     assert [one.level for one in answer.hits] == ["low"] * NEAREST
-    nothing = conclude(judge(Answer((), "none", "")), cut=True)
+    nothing = conclude(judge(Answer((), "none", ""), QUESTION), cut=True)
     assert (nothing.relevant, nothing.notice) == (False, "Nothing relevant found.")
 
 
 def test_hits_of_an_external_engine_have_no_confidence_and_stay() -> None:
     foreign = hit(0.4, Explanation("qmd query", (Part("qmd", 0.4, 1.0, 0.4),)))
-    answer = conclude(judge(Answer((foreign, foreign), "qmd", "")), cut=True)
+    answer = conclude(judge(Answer((foreign, foreign), "qmd", ""), QUESTION), cut=True)
     assert (answer.hits, answer.relevant, answer.notice) == ((foreign, foreign), True, None)
 
 
@@ -148,3 +150,29 @@ def test_one_scale_serves_notes_and_entries(open_memory: OpenMemory, note: Note)
     assert all(one.confidence is not None for one in hits)
     alone = memory.entries.search("Where does the heron stand in the marsh?").hits
     assert alone[0].confidence is not None
+
+
+@pytest.mark.parametrize(
+    ("query", "answers"),
+    [
+        ("Piotr", True),  # no meaning that a model knows
+        ("gate", True),
+        ("gate LH1234", True),
+        ("物业", True),
+        ("物業", True),  # in traditional characters
+        ("Ludwika", False),
+        ("gate Ludwika", False),
+        ("is there anything about Piotr's weather?", False),  # a question, which no line answers
+    ],
+)
+def test_a_line_with_all_keywords_of_a_query_is_relevant(
+    open_memory: OpenMemory, note: Note, query: str, answers: bool
+) -> None:
+    note("memory/cabin.md", "Wifi at the cabin: guest network, ask Piotr for the code.")
+    note("memory/trip.md", "Flight LH1234 leaves at 07:40 from gate B12.")
+    note("memory/home.md", "小区的物业电话改成了分机 8043。")
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    memory.sync()
+    answer = memory.search(query)
+    assert answer.relevant is answers
+    assert (answer.notice is None) is answers

@@ -25,7 +25,7 @@ from memoriter.records import (
     Trust,
     referenced_id,
 )
-from memoriter.search.confidence import relevant
+from memoriter.search.confidence import ALL_WORDS, relevant
 from memoriter.sentences import sentence
 from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from memoriter.entries.search import EntrySearch
     from memoriter.store.entry_store import EntryStore
 
-#: The coverage of an entry that contains every word of the query, with room for rounding. It is listed in any case.
-ALL_WORDS = 0.999
 #: Maximum number of entries in force that a query scores.
 MAX_SCORED = 200
 #: Maximum number of related entries, superseded entries and recalls shown with one entry.

@@ -210,7 +210,7 @@ class EntrySearch:
         best = _ordered(_reread(passing, reading))[:limit]
         hits = [one.hit(terms, legs.words, reading.logits.get(one.scored.rowid)) for one in best]
         model = self.embedder.identity.model if self.embedder else ""
-        sure = confidences([(hit.explain, hit.score) for hit in hits], model)
+        sure = confidences([(hit.explain, hit.score) for hit in hits], model, text)
         return FoundEntries(
             tuple(replace(hit, confidence=value) for hit, value in zip(hits, sure, strict=True)),
             join(meaning.degraded or self.follower.degraded, reading.degraded),
@@ -305,7 +305,7 @@ def judge_together(
 
     A question about the past keeps them.
     """
-    joined = judge(add_entries(answer, found, len(answer.hits) + len(found.hits)))
+    joined = judge(add_entries(answer, found, len(answer.hits) + len(found.hits)), query)
     past = asks_about_the_past(query)
     hits = [
         replace(hit, confidence=0.0) if hit.superseded_by and not past else hit

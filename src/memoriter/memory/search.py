@@ -51,7 +51,7 @@ class MemorySearch:
         return replace(answer, hits=tuple(hit for hit in answer.hits if folder.contains(hit.path)))
 
     def _search(self, query: Query, *, masked: bool) -> Answer:
-        answer = judge(self._find(query))
+        answer = judge(self._find(query), query.text)
         answer = replace(
             answer, hits=refresh(query.text, answer.hits, self.lookup(query))[: self._limit(query)]
         )

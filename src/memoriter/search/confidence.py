@@ -26,7 +26,7 @@ from typing import TypeVar
 
 from memoriter.records import MEDIUM_CONFIDENCE, Answer, EntryHit, Explanation, Hit, level_of
 from memoriter.sentences import join, sentence
-from memoriter.text.tokens import find_words
+from memoriter.text.tokens import find_words, query_terms
 
 TABLE = Path(__file__).with_name("confidence.json")
 
@@ -36,6 +36,10 @@ FITTED_MODEL = "memoriter-embed-1"
 NEAREST = 3
 #: A hit with less than this share of the best confidence is left out, because relevance ends before it.
 MIN_SHARE = 0.1
+#: The coverage of a hit that contains every word of the query, with room for rounding.
+ALL_WORDS = 0.999
+#: Words, or pairs of Chinese characters, of a query that can be a list of keywords.
+MAX_KEYWORDS = 4
 #: Confidence below `MEDIUM_CONFIDENCE`, for hits that lack the identifier that the query asks for.
 _CAPPED = MEDIUM_CONFIDENCE / 2
 
@@ -46,18 +50,21 @@ AnyHit = TypeVar("AnyHit", Hit, EntryHit)
 # ---- the probability ----------------------------------------------------------------------------------------------
 
 
-def confidences(found: Sequence[tuple[Explanation, float]], model: str) -> list[float | None]:
+def confidences(found: Sequence[tuple[Explanation, float]], model: str, query: str) -> list[float | None]:
     """Return the confidence of each hit of one answer, from explanations and scores; None for external engines.
 
-    ``model`` is the embedder that computed the cosines.
+    ``model`` is the embedder that computed the cosines. A hit with all keywords of a query may always answer it: the
+    coefficients are fitted to questions, and the models do not know every name.
     """
     best = max((score for explain, score in found if _is_ours(explain)), default=0.0)
-    return [
-        probability(features_of(explain, best - score, fitted=model in ("", FITTED_MODEL)))
-        if _is_ours(explain)
-        else None
-        for explain, score in found
-    ]
+    is_exact = are_keywords(query)
+    fitted = model in ("", FITTED_MODEL)
+    confidence: list[float | None] = []
+    for explain, score in found:
+        least = MEDIUM_CONFIDENCE if is_exact and explain.coverage >= ALL_WORDS else 0.0
+        value = probability(features_of(explain, best - score, fitted=fitted)) if _is_ours(explain) else None
+        confidence.append(value and max(value, least))
+    return confidence
 
 
 def _is_ours(explain: Explanation) -> bool:
@@ -96,9 +103,9 @@ def _coefficients() -> Mapping[str, Mapping[str, float]]:
 # ---- the answer ---------------------------------------------------------------------------------------------------
 
 
-def judge(answer: Answer) -> Answer:
+def judge(answer: Answer, query: str) -> Answer:
     """Return the answer with the confidence of each hit."""
-    found = confidences([(hit.explain, hit.score) for hit in answer.hits], answer.model)
+    found = confidences([(hit.explain, hit.score) for hit in answer.hits], answer.model, query)
     if answer.unknown:
         found = [value and min(value, _CAPPED) for value in found]
     hits = (replace(hit, confidence=value) for hit, value in zip(answer.hits, found, strict=True))
@@ -129,10 +136,16 @@ def _notice(answer: Answer) -> str | None:
     return join(unknown, None if answer.relevant else sentence(nothing))
 
 
-# ---- identifiers --------------------------------------------------------------------------------------------------
+# ---- keywords and identifiers -------------------------------------------------------------------------------------
 
 _LETTER, _DIGITS = re.compile("[a-z]"), re.compile(r"\d.*\d.*\d|_.*\d|\d.*_")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def are_keywords(query: str) -> bool:
+    """Return whether a query consists of a few keywords, without a word such as "the", "what" or 的."""
+    words, terms = list(find_words(query)), set(query_terms(query))
+    return 0 < len(words) <= MAX_KEYWORDS and all(terms.intersection(tokens) for *_, tokens in words)
 
 
 def identifiers(query: str) -> tuple[str, ...]:
