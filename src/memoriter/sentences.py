@@ -20,7 +20,7 @@ SENTENCES: Mapping[str, str] = {
     "recall.duplicate": "another line says the same",
     "recall.markup": "contains only markup",
     "recall.untrusted_text": "untrusted text is never added to a prompt automatically",
-    "recall.untrusted_memory": "untrusted memories are never added to a prompt automatically",
+    "recall.untrusted_memory": "untrusted entries are never added to a prompt automatically",
     # What forgetting erases, and what it cannot reach.
     "note.pending": "The note waits for the owner's approval and does not enter a prompt until then.",
     "forget.entry": "the entry and the versions merged with it",
@@ -202,7 +202,7 @@ SENTENCES: Mapping[str, str] = {
     "os.denied": "Permission denied",
     "os.read_only": "Read-only file system",
     "entry.merge_count": "name between 2 and {limit} entries to merge",
-    "import.nothing": "Nothing was imported: the data contains no memories and no conversations.",
+    "import.nothing": "Nothing was imported: the data contains no entries and no conversations.",
     "import.line": "Nothing was imported. Line {number}: {why}.",
     "import.entry": "Nothing was imported. Entry {number}: {why}.",
     "import.not_json": "not valid JSON",

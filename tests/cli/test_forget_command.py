@@ -31,7 +31,7 @@ def test_a_forgotten_entry_is_hidden_and_undo_restores_it(memoriter: Run) -> Non
     messages = json.dumps([{"role": "user", "content": "Remember that I live in Lisbon."}]).encode()
     memoriter("capture", "--messages", "-", stdin=messages)
     assert listed(memoriter) == []
-    assert memoriter("undo").returncode == 0
+    assert memoriter("undo").stdout == f"Undone: forget of {id_[:8]}  I live in Lisbon.\n"
     assert listed(memoriter) == ["I live in Lisbon."]
     assert memoriter("redo").stdout == f"Redone: {id_[:8]}  I live in Lisbon.\n"
     memoriter("capture", "--messages", "-", stdin=messages)

@@ -149,7 +149,7 @@ def test_add_says_which_statement_the_new_one_supersedes(memoriter: Run) -> None
 
 def test_help_shows_every_command_once_on_one_line_in_five_groups(memoriter: Run) -> None:
     shown = memoriter("--help", COLUMNS="80").stdout
-    titles = ["Notes:", "Memories:", "Agents:", "Serving:", "Maintenance:"]
+    titles = ["Notes:", "Entries:", "Agents:", "Serving:", "Maintenance:"]
     assert [line for line in shown.splitlines() if line in [*titles, "Other:", "Commands:"]] == titles
     registered = {
         command.name or command.callback.__name__.rstrip("_").replace("_", "-")

@@ -231,9 +231,7 @@ def test_staged_entries_are_listed_approved_rejected_and_restored(
     run("undo", gone["id"])
     assert "Added" in run("approve", "--all")
     assert json.loads(run("staged", "--json")) == {"entries": [], "notes": []}
-    assert (run("approve", "--all"), run("reject", "--all")) == (
-        "No entries are waiting for approval.\n",
-    ) * 2
+    assert (run("approve", "--all"), run("reject", "--all")) == ("Nothing waits for your approval.\n",) * 2
     assert json.loads(run("approve", "--all", "--json")) == json.loads(run("reject", "--all", "--json")) == []
     assert len(json.loads(run("list", "--json"))) == 3
     assert "is active" in run("approve", done["entry"]["id"], fails=True)
@@ -242,7 +240,7 @@ def test_staged_entries_are_listed_approved_rejected_and_restored(
 
 
 def test_empty_lists_and_single_entries_are_described_by_sentences(run: Run) -> None:
-    assert run("staged") == "No entries.\n"
+    assert run("staged") == "Nothing waits for your approval.\n"
     assert run("forget", "--source", "openclaw", "--yes") == "No entry matches. Nothing was forgotten.\n"
     entry = json.loads(run("add", "I drink green tea in the morning", "--json"))
     assert run("undo").strip().endswith("I drink green tea in the morning")

@@ -40,7 +40,8 @@ FIRST_INDEX_S = 20.0
 
 app = typer.Typer(
     name="memoriter",
-    help="Long-term memory for AI agents: search your Markdown notes by meaning and by keyword, offline.",
+    help="Long-term memory for AI agents: search your Markdown notes by meaning and by keyword, offline. Statements "
+    "that you add or that agents learn are entries; the web page calls them memories.",
     epilog="Options such as --home also work after the command. Start with: memoriter init, memoriter search TEXT",
     no_args_is_help=True,
     cls=CommandGroup,

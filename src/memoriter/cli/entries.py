@@ -41,7 +41,7 @@ Ids = Annotated[
 ]
 AllStaged = Annotated[bool, typer.Option("--all", help="All staged entries.")]
 
-NOTHING_STAGED = "No entries are waiting for approval."
+NOTHING_STAGED = "Nothing waits for your approval."
 
 
 def register(app: typer.Typer) -> None:
@@ -276,7 +276,7 @@ def recalls(
     session: Annotated[str | None, typer.Option(help="Only from this session.", show_default=False)] = None,
     as_json: Json = False,
 ) -> None:
-    """List the recalls, newest first: when memories were added to a prompt, and for which query."""
+    """List the recalls, newest first: when notes and entries were added to a prompt, and for which query."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
@@ -295,7 +295,7 @@ def why(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show which memories entered a prompt, and why."""
+    """Show which notes and entries entered a prompt, and why."""
     from memoriter.cli import entry_tables
 
     with context.obj.memory() as memory:
@@ -317,7 +317,10 @@ def staged(context: typer.Context, as_json: Json = False) -> None:
     if as_json:
         to_json({"entries": [asdict(entry) for entry in waiting], "notes": list(notes)})
         return
-    entry_tables.entries(waiting, as_json=False)
+    if not waiting and not notes:
+        typer.echo(NOTHING_STAGED)
+    elif waiting:
+        entry_tables.entries(waiting, as_json=False)
     for path in notes:
         typer.echo(f"{path} (a note: run `memoriter approve {path}`, or delete the file)")
 

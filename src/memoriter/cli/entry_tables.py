@@ -106,7 +106,7 @@ def events(found: Sequence[EntryEvent], as_json: bool) -> None:
         (
             str(event.seq),
             day(event.at),
-            event.kind,
+            _kind(event),
             event.by,
             conversation(event.after or event.before),
             _change(event),
@@ -115,6 +115,12 @@ def events(found: Sequence[EntryEvent], as_json: bool) -> None:
         for event in found
     ]
     print_table(rows, "event", "day", "change", "by", "conversation", "text", "note")
+
+
+def _kind(event: EntryEvent) -> str:
+    """Return what the owner calls a change. To forget an entry hides it as a rejection does."""
+    is_hidden = event.kind == "reject" and event.before is not None and event.before.state != "staged"
+    return "forget" if is_hidden else event.kind
 
 
 def _change(event: EntryEvent) -> str:
@@ -136,7 +142,7 @@ def undone(changes: Sequence[EntryEvent], restored: Sequence[Entry], as_json: bo
         )
         return
     for event in changes:
-        console().print(plain(f"Undone: {event.kind} of {event.entry_id[:8]}  {_change(event)}"))
+        console().print(plain(f"Undone: {_kind(event)} of {event.entry_id[:8]}  {_change(event)}"))
 
 
 def redone(undos: Sequence[EntryEvent], entries: Sequence[Entry], as_json: bool) -> None:
@@ -236,7 +242,7 @@ def recalls(page: RecallPage, as_json: bool) -> None:
         to_json({"recalls": [asdict(recall) for recall in page.recalls], "total": page.total})
         return
     if not page.recalls:
-        console().print("No recalls yet. A recall adds memories to the prompt of an agent.")
+        console().print("No recalls yet. A recall adds notes and entries to the prompt of an agent.")
         return
     rows = [
         (

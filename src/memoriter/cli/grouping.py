@@ -16,8 +16,8 @@ GLOBAL_OPTIONS = ("--workspace", "--home", "--agent", "--config", "--store")
 GROUPS: dict[str, dict[str, str]] = {
     "Notes": {
         "init": "Set up a folder of notes and index it.",
-        "search": "Search notes, sessions and memories.",
-        "get": "Print lines of a note or session, or a memory.",
+        "search": "Search notes, sessions and entries.",
+        "get": "Print lines of a note or session, or an entry.",
         "save": "Write a note: text that people read.",
         "index": "Bring the index up to date with the files.",
         "watch": "Keep the index up to date while files change.",
@@ -25,17 +25,17 @@ GROUPS: dict[str, dict[str, str]] = {
         "pull": "Copy notes that changed in the memory to a folder.",
         "push": "Copy notes that changed in a folder to the memory.",
     },
-    "Memories": {
+    "Entries": {
         "add": "Remember one statement: a preference, decision or fact.",
-        "list": "List memories, newest first.",
-        "forget": "Forget memories. `undo` restores them for a while.",
+        "list": "List entries, newest first.",
+        "forget": "Forget entries. `undo` restores them for a while.",
         "undo": "Undo the newest change. Repeat it to step back further.",
         "redo": "Make the change again that was undone last.",
-        "history": "Show every change of a memory.",
-        "staged": "List the memories that wait for your approval.",
-        "approve": "Approve staged memories.",
-        "reject": "Reject staged memories.",
-        "export": "Export memories as JSON lines.",
+        "history": "Show every change of an entry.",
+        "staged": "List the entries that wait for your approval.",
+        "approve": "Approve staged entries.",
+        "reject": "Reject staged entries.",
+        "export": "Export entries as JSON lines.",
         "import": "Import an export, or the memory of another program.",
     },
     "Agents": {
@@ -44,7 +44,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "recall": "Show what would be added to an agent's prompt.",
         "recalls": "List what was added to prompts.",
         "why": "Explain a recall: what entered the prompt, and why.",
-        "capture": "Extract memories from a conversation.",
+        "capture": "Extract entries from a conversation.",
         "summarise": "Write the summary of a session to the notes.",
         "hook": "Answer a hook of Claude Code. Hosts run it.",
         "process-queue": "Process queued sessions.",
@@ -60,12 +60,12 @@ GROUPS: dict[str, dict[str, str]] = {
     "Maintenance": {
         "status": "Show the state of the index and of the embedder.",
         "doctor": "Check everything and suggest fixes.",
-        "stats": "Count files, chunks, bytes and memories.",
+        "stats": "Count files, chunks, bytes and entries.",
         "config": "Show or change settings.",
         "backup": "Write everything to one verified file.",
         "restore": "Restore a backup.",
         "migrate": "Move a memory to a Postgres server, or back.",
-        "cleanup": "Mark expired memories and erase old ones.",
+        "cleanup": "Mark expired entries and erase old ones.",
     },
 }
 

@@ -218,7 +218,7 @@ def capture(
     session: Annotated[str, typer.Option(help="Session id.")] = "main",
     as_json: Json = False,
 ) -> None:
-    """Extract memories from a conversation. Safe to call with the full history each time."""
+    """Extract entries from a conversation. Safe to call with the full history each time."""
     from memoriter.cli import render
 
     conversation, remembered = _read_messages(messages), list[dict[str, Any]]()

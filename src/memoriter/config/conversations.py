@@ -70,7 +70,9 @@ class ExtractionSettings(Section):
 class RetrievalSettings(Section):
     """Text that is added to the agent's prompt automatically."""
 
-    inject_on_query: bool = Field(default=True, description="Recall memories before the agent answers.")
+    inject_on_query: bool = Field(
+        default=True, description="Recall notes and entries before the agent answers."
+    )
     max_memories: Whole = Field(
         default=10, ge=0, le=100, description="Maximum number of entries in a prompt."
     )
