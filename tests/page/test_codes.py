@@ -98,6 +98,7 @@ OUTSIDE_CAUSES = {
     "model_failed",
     "engine_failed",
     "store_failed",
+    "store_unavailable",
     "store_damaged",
     "io_error",
 }
