@@ -113,7 +113,7 @@ def test_settings_that_cannot_be_read_are_an_error_until_they_are_fixed(
     owner.values["search.max_results"] = "many"
     broken = agent()
     assert broken.error is not None
-    assert broken.error.startswith("search.max_results = 'many'")
+    assert broken.error.startswith("The setting search.max_results = 'many'")
     assert agent.error == broken.error
     assert agent() is broken, "the same error is the same agent"
     del owner.values["search.max_results"]

@@ -141,7 +141,7 @@ def test_changed_settings_apply_from_the_next_request(workspace: Path, tmp_path:
         agent.close()
     assert (switched, fine, fixed) == (DISABLED, None, None)
     assert misconfigured is not None
-    assert misconfigured.startswith("Memory is disabled: search.max_results = 'many'")
+    assert misconfigured.startswith("Memory is disabled: The setting search.max_results = 'many'")
 
 
 def test_a_memory_that_stays_switched_off_is_opened_once(workspace: Path, tmp_path: Path) -> None:

@@ -155,7 +155,9 @@ def test_the_server_starts_with_wrong_settings_and_needs_no_restart_after_the_fi
         answer = server.call("memory_search", {"query": "heron"})["result"]
         assert answer["isError"] is True
         assert answer["structuredContent"]["disabled"] is True
-        assert answer["content"][0]["text"].startswith("Memory is disabled: search.max_results = 'many'")
+        assert answer["content"][0]["text"].startswith(
+            "Memory is disabled: The setting search.max_results = 'many'"
+        )
         assert server.call("memory_save", {"content": "x"})["error"] == {
             "code": -32003,
             "message": "memory_save requires write access. This caller has read access.",
@@ -165,7 +167,7 @@ def test_the_server_starts_with_wrong_settings_and_needs_no_restart_after_the_fi
         assert until(lambda: not server.call("memory_search", {"query": "heron"})["result"]["isError"])
         _, errors = server.process.communicate(timeout=120)
     assert server.process.returncode == 0, errors
-    assert "WARNING memoriter.agent: memory is disabled: search.max_results = 'many'" in errors
+    assert "WARNING memoriter.agent: memory is disabled: The setting search.max_results = 'many'" in errors
     assert "Traceback" not in errors
 
 

@@ -414,6 +414,10 @@ def test_an_excerpt_says_whose_words_it_holds(note, open_memory) -> None:
             "`tags` must be a list of texts, such as ['infra'].",
         ),
         (
+            lambda memory: memory.entries.list(states="staged"),
+            "`states` must be a list of these: active, staged, superseded, expired, rejected, forgotten.",
+        ),
+        (
             lambda memory: memory.save("The server is in Porto", tags="infra"),
             "`tags` must be a list of texts, such as ['infra'].",
         ),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 
 from memoriter.entries.drafts import type_of
-from memoriter.errors import NotFound
+from memoriter.errors import BadArgument, NotFound
 from memoriter.records import (
     Entry,
     EntryEvent,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from memoriter.entries.search import EntrySearch
     from memoriter.store.entry_store import EntryStore
 
+STATES: tuple[EntryState, ...] = get_args(EntryState)
 #: Maximum number of entries in force that a query scores.
 MAX_SCORED = 200
 #: Maximum number of related entries, superseded entries and recalls shown with one entry.
@@ -93,6 +94,9 @@ class EntryDetail:
 def build_filter(filters: EntryFilters) -> EntryFilter:
     """Return the filter as the store takes it."""
     states, within = filters.get("states"), filters.get("within")
+    if states is not None and (isinstance(states, str) or not {*states} <= {*STATES}):
+        message = f"`states` must be a list of these: {', '.join(STATES)}."
+        raise BadArgument(message, "states")
     return EntryFilter(
         types=tuple(type_of(name) for name in filters.get("types", ())),
         tags=tag_list(filters.get("tags", ())),
