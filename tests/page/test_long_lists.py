@@ -125,6 +125,21 @@ def test_a_change_elsewhere_does_not_move_what_is_read(gateway: Served, visit: V
     wait_for_place(page, before)
 
 
+def test_a_change_while_rows_are_loading_does_not_move_what_is_read(gateway: Served, visit: Visit) -> None:
+    watched = visit(gateway, "#/memories")
+    page = watched.page
+    expect(page.locator(".pulse")).to_have_text("Live")
+    expect(page.locator(".entries tr[data-id]").first).to_be_attached()
+    held = watched.hold("**/entries.list")
+    page.evaluate("() => scrollTo(0, document.querySelector('.entries').offsetTop + 700 * 54)")
+    held.wait_for()
+    gateway.ask("entries.add", text="The harbour is open in spring")
+    renewal = held.wait_for(2)[1].request.post_data_json
+    assert renewal["around"]  # a row that keeps its place
+    held.release()
+    expect(page.get_by_role("link", name="Statement 702 on", exact=False)).to_be_in_viewport()
+
+
 def test_the_open_memory_moves_with_j_beyond_what_is_loaded(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     scrolled_to(page, 60)

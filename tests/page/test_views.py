@@ -296,7 +296,7 @@ def test_every_view_works_under_the_content_security_policy(gateway: Served, vis
 
 
 def test_an_error_is_shown_with_a_retry_button(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway).page
+    page = visit(gateway, live=False).page  # an event would load the list again
     failing = "**/entries.list"
     page.route(failing, lambda route: route.fulfill(status=503, json={"error": "The memory is busy."}))
     page.locator("nav [data-view=memories]").click()

@@ -171,13 +171,14 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     schedule();
   }
 
-  /** The first row in sight: its item, its index and its distance from the top of the window. */
+  /** The first row in sight: its item, its index and its distance from the top of the window. If its data is on its
+   *  way, the nearest row that has data. */
   function anchor() {
-    if (!height) return null;
+    if (!height || items.size === 0) return null;
     const { first } = range();
-    const index = Math.max(0, first);
-    const item = items.get(index);
-    return item ? { id: item.id, index, y: body.getBoundingClientRect().top + index * height } : null;
+    const nearer = (one, other) => (Math.abs(other - first) < Math.abs(one - first) ? other : one);
+    const index = items.has(first) ? first : [...items.keys()].reduce(nearer);
+    return { id: items.get(index).id, index, y: body.getBoundingClientRect().top + index * height };
   }
 
   // A reload shows the same rows again.
