@@ -69,9 +69,10 @@ class Held:
         return self._routes
 
     def release(self) -> None:
-        """Let the newest request and all later ones continue. The page has aborted those before."""
+        """Let the newest request, if there is one, and all later ones continue. The page has aborted those before."""
         self._is_open = True
-        self.wait_for()[-1].continue_()
+        for route in self._routes[-1:]:
+            route.continue_()
 
 
 @dataclass
