@@ -63,7 +63,8 @@ def test_the_settings_of_the_workspace_are_in_the_backup_and_not_counted_as_a_no
     report = create(settings_of(filled, home), tmp_path / "memory.zip")
     with zipfile.ZipFile(tmp_path / "memory.zip") as archive:
         assert "notes/.memoriter.yaml" in archive.namelist()
-    assert report.notes == 2
+    restored = restore(tmp_path / "memory.zip", home=tmp_path / "other", dry_run=True)
+    assert (report.notes, restored.notes) == (2, 2)
 
 
 def test_a_restored_memory_has_the_same_notes_entries_sessions_and_settings(

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
+from memoriter.config.layers import WORKSPACE_FILE
 from memoriter.errors import BackupError
 
 FORMAT = "memoriter-backup"
@@ -55,6 +56,11 @@ class Manifest:
         """The agents in the backup."""
         found = (PurePosixPath(name).parts for name in self.files)
         return tuple(sorted({parts[1] for parts in found if parts[0] == "agents"}))
+
+    @property
+    def notes(self) -> int:
+        """The number of notes. The settings file of the workspace is beside them."""
+        return sum(name != f"notes/{WORKSPACE_FILE}" for name in self.names("notes"))
 
     def names(self, folder: str) -> list[str]:
         """Return the names of the files below a folder."""

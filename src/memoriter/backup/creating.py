@@ -99,8 +99,9 @@ def _create(
     size = target.stat().st_size
     target.replace(path)
     sync_folder(path.parent)
-    notes = sum(name != f"notes/{WORKSPACE_FILE}" for name in manifest.names("notes"))
-    return BackupReport(path, size, len(manifest.files), notes, manifest.agents, tuple(sorted(set(outside))))
+    return BackupReport(
+        path, size, len(manifest.files), manifest.notes, manifest.agents, tuple(sorted(set(outside)))
+    )
 
 
 # ---- what is read -------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def restore(
         notes = _notes_folder(manifest, home, workspace)
         if not force:
             _refuse_to_replace(archive, home, notes)
-        counts = len(manifest.files), len(manifest.names("notes")), manifest.agents
+        counts = len(manifest.files), manifest.notes, manifest.agents
         if dry_run:
             return RestoreReport(home, notes, *counts, dry_run=True)
         replaced = _aside(home)
