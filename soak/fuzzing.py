@@ -123,7 +123,7 @@ def targets(folder: Path) -> dict[str, Target]:
     """Return every parser, by name. Documented refusals are caught here."""
     from memoriter.entries import exchange
     from memoriter.entries.capture import capture
-    from memoriter.errors import MemoriterError
+    from memoriter.errors import BadArgument, MemoriterError
     from memoriter.integrations.claude_code.hook_input import HookEvent
     from memoriter.notes.chunking import chunk_markdown
     from memoriter.records import Document
@@ -177,7 +177,8 @@ def targets(folder: Path) -> dict[str, Target]:
             HookEvent.read(data, "Stop")
 
     def turns(data: bytes) -> None:
-        capture(turns_of_messages(_objects(data)))
+        with suppress(BadArgument):  # objects that are not messages
+            capture(turns_of_messages(_objects(data)))
 
     return {
         "transcript line": line,
