@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from evals.figures import Figures, calibration, calibration_error, figures
-from evals.folds import cross_validated, judged_by_others
+from evals.figures import Figures, figures
+from evals.folds import calibrations, cross_validated, judged_by_others
 from evals.page import put
 from evals.report import markdown
 from evals.run import SetResult, Setup, run_sets, sampled
@@ -70,10 +70,8 @@ def everything(results: Sequence[SetResult], tuned: Sequence[Variant]) -> Figure
     """All figures of a run as plain data."""
     results = judged_by_others(results)
     found: Figures = {"sets": [figures(result) for result in results]}
-    default = [outcome for result in results for outcome in result.outcomes.get(DEFAULT, ())]
-    bins = calibration(default)
-    found["calibration"] = {"bins": bins, "error": calibration_error(bins)}
-    if tuned and default:
+    found["calibration"] = calibrations(results)
+    if tuned and any(result.outcomes.get(DEFAULT) for result in results):
         found["folds"] = cross_validated(results, [variant.name for variant in tuned])
     return found
 

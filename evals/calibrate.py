@@ -159,11 +159,12 @@ def _logistic(values: Array) -> Array:
 
 
 def judged(samples: Sequence[Sample], names: Sequence[str]) -> list[tuple[Sample, Array]]:
-    """Return each sample with the confidence of its hits, by a model that was fitted to the other groups."""
+    """Return each sample with the confidence of its hits, by a model that was fitted to the other groups of `SETS`."""
     found = []
+    fitted = [sample for sample in samples if sample.set in SETS] or samples
     for fold in sorted({(sample.set, sample.group) for sample in samples}):
         inside = [sample for sample in samples if (sample.set, sample.group) == fold]
-        model = fit([sample for sample in samples if (sample.set, sample.group) != fold], names)
+        model = fit([sample for sample in fitted if (sample.set, sample.group) != fold], names)
         coefficients = np.array([model["bias"], *(model[name] for name in names)])
         found += [(sample, _logistic(sample.matrix(names) @ coefficients)) for sample in inside]
     return found

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from evals.figures import Figures, difference, scores, summary
+from evals.figures import Figures, calibration, calibration_error, difference, scores, summary
 from evals.run import Outcome, SetResult
 from evals.variants import DEFAULT
 
@@ -82,6 +82,17 @@ def judged_by_others(results: Sequence[SetResult]) -> list[SetResult]:
         )
         for result in results
     ]
+
+
+def calibrations(results: Sequence[SetResult]) -> Figures:
+    """Return the calibration curves: of the sets of statements, to which confidence is fitted, and of the others."""
+    from evals.calibrate import SETS
+
+    kinds: dict[str, list[Outcome]] = {"statements": [], "others": []}
+    for result in results:
+        kinds["statements" if result.name in SETS else "others"] += result.outcomes.get(DEFAULT, ())
+    bins = {kind: calibration(outcomes) for kind, outcomes in kinds.items()}
+    return {kind: {"bins": one, "error": calibration_error(one)} for kind, one in bins.items()}
 
 
 def _rejudged(outcome: Outcome, values: Sequence[float] | None) -> Outcome:

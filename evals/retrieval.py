@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -134,8 +134,16 @@ def languages(found: Figures) -> str:
 
 
 def calibration(found: Figures) -> str:
-    """The bins of the calibration curve."""
-    one = found["calibration"]
+    """The bins of the calibration curves."""
+    titles = {"statements": "Sets of statements", "others": "The other sets"}
+    return "\n\n".join(
+        f"{titles[kind]}, mean distance (ECE) {100 * one['error']:.1f} points:\n\n{_bins(one['bins'])}"
+        for kind, one in found["calibration"].items()
+        if one["bins"]
+    )
+
+
+def _bins(bins: Iterable[Mapping[str, float]]) -> str:
     rows = [
         [
             f"{100 * row['from']:.0f} – {100 * row['from'] + 10:.0f} %",
@@ -143,10 +151,9 @@ def calibration(found: Figures) -> str:
             f"{100 * row['confidence']:.0f} %",
             f"{100 * row['right']:.0f} % ({100 * row['low']:.0f} … {100 * row['high']:.0f})",
         ]
-        for row in one["bins"]
+        for row in bins
     ]
-    shown = table(["confidence", "questions", "mean confidence", "first hit is right"], rows)
-    return f"{shown}\n\nMean distance (ECE): {100 * one['error']:.1f} points."
+    return table(["confidence", "questions", "mean confidence", "first hit is right"], rows)
 
 
 def silence(found: Figures) -> str:
@@ -227,7 +234,7 @@ def plots(found: Figures | None, compared: Figures | None) -> dict[str, str]:
             ),
             "retrieval-languages.svg": bars(_language_bars(found), x="nDCG@10"),
             "retrieval-calibration.svg": curve(
-                found["calibration"]["bins"],
+                found["calibration"]["statements"]["bins"],
                 x="confidence of the first hit, %  (numbers: questions)",
                 y="first hit is right, %",
             ),
