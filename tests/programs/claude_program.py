@@ -20,9 +20,7 @@ from typing import Any
 
 from messages_api import Body, MessagesApi
 
-PROGRAM = (
-    Path(__file__).parents[2] / ".tools/claude-code/node_modules/@anthropic-ai/claude-code-linux-x64/claude"
-)
+PROGRAM = Path(__file__).parents[2] / ".tools/claude-code/node_modules/claude-code/claude"
 MEMORITER = Path(sys.executable).with_name("memoriter")
 #: Only a busy machine needs this long.
 TIMEOUT_S = 400.0

