@@ -85,3 +85,27 @@ def test_a_removed_secret_is_reported(memoriter: Run) -> None:
     done = memoriter("add", "Deploy with ghp_0123456789abcdefghijABCDEFGHIJ012345 on Fridays")
     assert "Note: Secrets or private parts were removed before it was stored." in done.stdout
     assert listed(memoriter) == ["Deploy with [redacted github token] on Fridays"]
+
+
+def test_an_unknown_source_is_answered_with_the_sources(memoriter: Run) -> None:
+    add(memoriter, "I live in Lisbon.")
+    done = memoriter("forget", "--source", "claude", "--yes")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "memoriter: No entry comes from the source 'claude'. Sources of entries: cli.\n",
+    )
+
+
+def test_a_text_in_place_of_an_id_is_answered_with_the_way_to_search(memoriter: Run) -> None:
+    done = memoriter("forget", "Lisbon", "--yes")
+    assert (done.returncode, done.stderr) == (
+        1,
+        "memoriter: There is no entry 'Lisbon'. To forget an entry by what it says, use --query.\n",
+    )
+
+
+def test_an_entry_that_is_not_relevant_is_not_asked_about(memoriter: Run) -> None:
+    add(memoriter, "I live in Lisbon, near the river, in the house with the green door.")
+    done = memoriter("forget", "--query", "the river that the heron crossed at dawn last year", stdin=b"y\n")
+    assert (done.returncode, "? [y/N]" in done.stdout) == (1, False)
+    assert listed(memoriter) == ["I live in Lisbon, near the river, in the house with the green door."]

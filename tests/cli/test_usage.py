@@ -171,6 +171,7 @@ def test_recall_shows_what_would_be_added_and_why_explains_it(memoriter: Run) ->
     assert listed[0].split() == ["recall", "time", "by", "session", "added", "query"]
     assert listed[1].endswith("do I prefer tabs or spaces")
     [recall] = json.loads(memoriter("recalls", "--json").stdout)["recalls"]
+    assert recall["interface"] == "cli"
     why = memoriter("why").stdout
     assert why.startswith(f"Recall {recall['id']}")
     assert "I prefer tabs over spaces." in why

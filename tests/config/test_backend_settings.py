@@ -76,7 +76,7 @@ def test_values_of_nested_sections_have_an_origin(place: Place) -> None:
     assert settings.memory.qmd.update.interval == 600
     assert settings.origin("search.max_results") == str(place.own_file)
     assert settings.origin("memory.qmd.update.interval") == "MEMORITER_MEMORY__QMD__UPDATE__INTERVAL"
-    assert settings.origin("memory.qmd.limits.timeout_ms") == "--timeout-ms"
+    assert settings.origin("memory.qmd.limits.timeout_ms") == "overrides"
 
 
 def test_openclaws_names_work_as_variables_too(place: Place) -> None:

@@ -136,9 +136,9 @@ def test_in_the_name_of_a_variable(place: Place) -> None:
 
 def test_in_an_argument(place: Place) -> None:
     assert error_of(place, {"search.max_results": 0}) == (
-        "The setting search.max_results = 0 from --max-results is not valid: it must be at least 1."
+        "The setting search.max_results = 0 from overrides is not valid: it must be at least 1."
     )
-    assert error_of(place, {"search.limit": 3}) == "Unknown setting 'search.limit' in the arguments."
+    assert error_of(place, {"search.limit": 3}) == "Unknown setting 'search.limit' in overrides."
 
 
 def test_between_two_places_names_both(place: Place) -> None:

@@ -33,7 +33,7 @@ def test_later_places_win_and_each_value_has_an_origin(place: Place) -> None:
         Setting("search.max_results", 1, str(place.own_file)),
         Setting("search.min_score", 0.22, str(place.workspace_file)),
         Setting("search.snippet_chars", 333, "MEMORITER_SEARCH__SNIPPET_CHARS"),
-        Setting("search.diversity", 0.4, "--diversity"),
+        Setting("search.diversity", 0.4, "overrides"),
     ]
 
 

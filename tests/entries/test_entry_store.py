@@ -15,7 +15,7 @@ from memoriter.entries import Draft, Entries
 from memoriter.entries.drafts import CATEGORIES, TYPES, category_of, expiry, from_share, type_of
 from memoriter.entries.exchange import export_lines, import_lines, parse_lines
 from memoriter.entries.opening import open_entries
-from memoriter.errors import EditConflict, NotFound, WriteError
+from memoriter.errors import BadArgument, EditConflict, NotFound, WriteError
 from memoriter.records import Entry
 from memoriter.text.words import normal_form
 
@@ -45,7 +45,7 @@ def test_the_five_categories_and_the_eight_types_map_onto_each_other() -> None:
     }
     assert all(category_of(type_of(category)) == category for category in CATEGORIES)
     assert {category_of(type_) for type_ in TYPES} <= set(CATEGORIES)
-    with pytest.raises(WriteError, match="no type 'mood'"):
+    with pytest.raises(BadArgument, match="no type 'mood'"):
         type_of("mood")
 
 
@@ -131,12 +131,42 @@ def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(entries: Entri
     assert [e.id for e in entries.list()] == [tea.id]
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("importance", 9, "`importance` must be from 1 to 5, not 9."),
+        ("importance", 0.5, "`importance` must be from 1 to 5, not 0.5."),
+        ("importance", float("nan"), "`importance` must be from 1 to 5, not nan."),
+        ("confidence", -1, "`confidence` must be from 0 to 1, not -1."),
+    ],
+)
+def test_a_number_outside_its_scale_is_refused(
+    entries: Entries, field: str, value: float, message: str
+) -> None:
+    entry = remember(entries, "The port is 8080")
+    with pytest.raises(BadArgument) as added:
+        entries.add("I prefer tea", **{field: value})  # type: ignore[misc]
+    with pytest.raises(BadArgument) as updated:
+        entries.update(entry.id, **{field: value})  # type: ignore[misc]
+    assert [(str(one.value), one.value.details) for one in (added, updated)] == [
+        (message, {"arguments": [field]})
+    ] * 2
+    assert entries.list() == [entry]
+
+
+def test_an_unknown_type_is_a_wrong_argument(entries: Entries) -> None:
+    with pytest.raises(BadArgument, match="There is no type 'mood'"):
+        entries.list("mood")
+    with pytest.raises(BadArgument, match="There is no type 'mood'"):
+        entries.add("I prefer tea", "mood")
+
+
 # ---- history and undo ----------------------------------------------------------------------------------------
 
 
 def test_every_change_is_an_event_with_before_and_after(entries: Entries) -> None:
     entry = remember(entries, "The port is 8080", type="fact")
-    changed = entries.update(entry.id, text="The port is 9090", importance=9)
+    changed = entries.update(entry.id, text="The port is 9090", importance=5)
     assert (changed.text, changed.importance) == ("The port is 9090", 5)
     events = entries.history(entry.id)
     assert [(e.kind, e.before and e.before.text, e.after and e.after.text) for e in events] == [

@@ -5,7 +5,6 @@ No invalid vector is stored, and the memory recovers automatically when the faul
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,11 +109,8 @@ def test_a_fault_of_a_provider(
 
     vendors.fault = fault
     note("memory/otter.md", "The otter sleeps under the old bridge.")
-    started = time.monotonic()
     answer = faulty.search("where does the otter sleep")
-    elapsed = time.monotonic() - started
 
-    assert elapsed < 40, "keywords were late"
     assert [hit.path for hit in answer.hits] == ["memory/otter.md"]
     assert not by_meaning(answer)
     assert answer.degraded

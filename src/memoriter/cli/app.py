@@ -285,7 +285,10 @@ def call(
     with ExitStack() as stack:
         # The toolbox opens the memory itself, so that a memory that cannot be opened is an ordinary error result.
         toolbox = Toolbox(
-            lambda: stack.enter_context(context.obj.memory()), session_key=session, tools=OPERATIONS
+            lambda: stack.enter_context(context.obj.memory()),
+            session_key=session,
+            tools=OPERATIONS,
+            interface="cli",
         )
         result = toolbox.call(operation, text)
     to_json(result)

@@ -230,6 +230,7 @@ def forget(
     With --now every copy is erased at once. Prints what was erased and what could not be.
     """
     from memoriter.cli import entry_tables
+    from memoriter.errors import NotFound
 
     if as_json and not (yes or dry_run):
         raise typer.BadParameter(
@@ -240,7 +241,10 @@ def forget(
         "query": query, "session": session, "source": source, "since": _parse_day(since),
     }  # fmt: skip
     with context.obj.memory() as memory:
-        receipt = memory.entries.forget(entry_id, **selection, erase=now, dry_run=True)
+        try:
+            receipt = memory.entries.forget(entry_id, **selection, erase=now, dry_run=True)
+        except NotFound as error:
+            raise NotFound(f"{error} To forget an entry by what it says, use --query.") from error
         if (guess := entry_tables.clear_candidate(receipt)) and not (dry_run or yes or as_json):
             typer.echo(f"{guess.id[:8]}  {' '.join(guess.text.split())}")
             typer.confirm("Forget this entry?", abort=True)
@@ -252,6 +256,9 @@ def forget(
                 verb = "Permanently erase" if now else "Forget"
                 typer.confirm(f"{verb} {entry_tables.count_entries(len(receipt.forgotten))}?", abort=True)
             receipt = memory.forget(entry_id, **selection, erase=now)
+        if source is not None and not (receipt.forgotten or as_json):
+            known = ", ".join(memory.entries.facets().sources) or "none"
+            raise NotFound(f"No entry comes from the source {source!r}. Sources of entries: {known}.")
         entry_tables.receipt(receipt, as_json, erased=now)
     if query is not None and not receipt.forgotten and not dry_run:
         raise typer.Exit(1)  # scripts must notice that nothing was erased

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from memoriter.cli.render import console, fit, plain, print_table, stars, to_json
 from memoriter.invisible import invisible
+from memoriter.records import level_of
 
 if TYPE_CHECKING:
     from memoriter.records import (
@@ -194,6 +195,8 @@ CLEAR_LEAD = 0.1
 def clear_candidate(result: Receipt) -> Entry | None:
     """Return the one candidate that is probably meant. A person can be asked about it."""
     ranked = sorted(result.candidates, key=lambda hit: -hit.similarity)
+    if ranked and level_of(ranked[0].confidence) == "low":
+        return None
     if not ranked or (len(ranked) > 1 and ranked[0].similarity - ranked[1].similarity < CLEAR_LEAD):
         return None
     return ranked[0].entry

@@ -241,7 +241,8 @@ def _run_operation(options: GlobalOptions, name: str, arguments: dict[str, Any])
     from memoriter.tools.table import call
 
     with options.memory() as memory:
-        result = call(memory, name, {key: value for key, value in arguments.items() if value is not None})
+        given = {key: value for key, value in arguments.items() if value is not None}
+        result = call(memory, name, given, interface="cli")
     if result.get("error"):
         raise MemoriterError(str(result["error"]))
     return result

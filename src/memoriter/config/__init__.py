@@ -5,7 +5,7 @@ Only this package reads settings files and environment variables.
     >>> from memoriter.config import load
     >>> settings = load(arguments={"workspace": "~/notes", "search.max_results": 3}, environ={})
     >>> settings.search.max_results, settings.origin("search.max_results")
-    (3, '--max-results')
+    (3, 'overrides')
 """
 
 from __future__ import annotations

@@ -167,8 +167,8 @@ def _put_memory_dir(layer: Layer, folder: object) -> None:
         layer.setdefault("files.folder", Value(".", "MEMORY_DIR"))
 
 
-#: Options of the command line with another name than their setting.
-_OPTIONS = {"store.url": "--store"}
+#: Settings that the command line takes as global options. Other arguments are overrides of single settings.
+_OPTIONS = {"workspace": "--workspace", "home": "--home", "agent": "--agent", "store.url": "--store"}
 
 
 def from_arguments(arguments: Mapping[str, object], cwd: Path, errors: list[ConfigError]) -> Layer:
@@ -176,11 +176,11 @@ def from_arguments(arguments: Mapping[str, object], cwd: Path, errors: list[Conf
     layer = Layer()
     for name, value in arguments.items():
         known = canonical(name)
-        origin = _OPTIONS.get(known) or "--" + known.rpartition(".")[2].replace("_", "-")
+        origin = _OPTIONS.get(known, "overrides")
         for key, item in translate(known, value):
             if key not in keys():
                 hint = did_you_mean(nearest(key, keys()))
-                errors.append(ConfigError(f"Unknown setting {key!r} in the arguments{hint}"))
+                errors.append(ConfigError(f"Unknown setting {key!r} in {origin}{hint}"))
             elif item is not None:
                 _put(layer, key, item, origin=origin, base=cwd, errors=errors)
     return layer

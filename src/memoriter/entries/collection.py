@@ -137,8 +137,9 @@ class Entries:
         A statement that is already known is counted, one that refines a known entry is merged with it, and one that
         contradicts a known entry supersedes it. With approval turned on, the statement may be staged instead.
         ``type`` is one of the entry types or categories; without it, the rules of `capture` choose one.
-        ``importance`` is 1 to 5 and ``confidence`` 0 to 1. What the owner adds never expires, unless ``expires_at``
-        says when, in seconds since the epoch. The change is on disk when this method returns.
+        ``importance`` is 1 to 5 and ``confidence`` 0 to 1; other numbers are an error. What the owner adds never
+        expires, unless ``expires_at`` says when, in seconds since the epoch. The change is on disk when this method
+        returns.
         """
         chosen = type_of(type) if type else capture.classify(text)
         return self.add_draft(Draft(text, chosen, **fields), actor=fields.get("trust", "owner"))

@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, get_args
 
-from memoriter.errors import WriteError
+from memoriter.errors import BadArgument, WriteError
 from memoriter.records import Entry, EntryType, Trust
 from memoriter.sentences import sentence
 from memoriter.text.redaction import redact, without_private
@@ -62,7 +62,9 @@ def type_of(name: str) -> EntryType:
         return name
     if name in _TYPE_OF:
         return _TYPE_OF[name]
-    raise WriteError(f"There is no type {name!r}. The types are: {', '.join((*TYPES, *CATEGORIES[:3]))}.")
+    raise BadArgument(
+        f"There is no type {name!r}. The types are: {', '.join((*TYPES, *CATEGORIES[:3]))}.", "type"
+    )
 
 
 def category_of(type_: EntryType) -> Category:
@@ -138,8 +140,8 @@ class Draft:
             raise WriteError(sentence("entry.empty"))
         if len(text) > MAX_CHARS:
             raise WriteError(sentence("entry.too_long", limit=MAX_CHARS, length=len(text)))
-        if not (math.isfinite(self.importance) and math.isfinite(self.confidence)):
-            raise WriteError("importance and confidence must be numbers")
+        _check_range("importance", self.importance, 1, 5)
+        _check_range("confidence", self.confidence, 0, 1)
         if self.expires_at is not None and not math.isfinite(self.expires_at):
             raise WriteError("expires_at must be a number of seconds since the epoch")
         tags = tuple(dict.fromkeys(tag for tag in map(_tag, tag_list(self.tags)) if tag))
@@ -150,8 +152,8 @@ class Draft:
             text=text,
             type=type_of(self.type),
             category=_tag(self.category) or None if self.category else None,
-            importance=clamp(self.importance),
-            confidence=min(1.0, max(0.0, self.confidence)),
+            importance=float(self.importance),
+            confidence=float(self.confidence),
             tags=tags,
         )
 
@@ -222,6 +224,11 @@ def clean_entry(entry: Entry) -> Entry:
         session=_name(entry.session),
         source=_name(entry.source),
     )
+
+
+def _check_range(name: str, value: float, least: int, most: int) -> None:
+    if not least <= value <= most:
+        raise BadArgument(f"`{name}` must be from {least} to {most}, not {value}.", name)
 
 
 def _name(text: str | None) -> str | None:

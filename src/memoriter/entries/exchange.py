@@ -16,7 +16,7 @@ from typing import Any, get_args, get_type_hints
 
 from memoriter.entries.capture import classify
 from memoriter.entries.drafts import TYPES, Draft, clamp, clean_entry, from_share, type_of
-from memoriter.errors import WriteError
+from memoriter.errors import BadArgument, WriteError
 from memoriter.records import (
     IMPORTED,
     TRUST_LEVELS,
@@ -86,7 +86,7 @@ def parse_lines(lines: Iterable[str]) -> Iterator[EntryLine]:
                 _check_format(record["format"])
                 continue
             yield _clean(_line(record))
-        except (ValueError, KeyError, TypeError, RecursionError, WriteError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError, BadArgument, WriteError) as error:
             raise WriteError(sentence("import.line", number=number, why=_reason(error))) from error
 
 
@@ -269,7 +269,7 @@ def _entries(whole: Any, at: float) -> Iterator[Entry]:
     for number, record in enumerate(records, 1):
         try:
             yield _entry(record, at)
-        except (ValueError, TypeError, WriteError) as error:
+        except (ValueError, TypeError, BadArgument, WriteError) as error:
             raise WriteError(sentence("import.entry", number=number, why=_reason(error))) from error
 
 
@@ -351,7 +351,7 @@ def _type(record: Mapping[str, Any], text: str) -> EntryType:
     more = [details.get("type"), details.get("category")] if isinstance(details, dict) else []
     for name in (record.get("type"), record.get("category"), *more, *_strings(record.get("categories"))):
         if isinstance(name, str):
-            with contextlib.suppress(WriteError):
+            with contextlib.suppress(BadArgument):
                 return type_of(_CATEGORIES.get(name, name))
     return classify(text)
 

@@ -17,7 +17,7 @@ from memoriter.entries.capture import TurnLike, day_of
 from memoriter.entries.capture_rules import STRONG, WEIGHTY
 from memoriter.entries.drafts import Draft, clamp, type_of
 from memoriter.entries.statement import statement
-from memoriter.errors import ChatError, WriteError
+from memoriter.errors import BadArgument, ChatError, WriteError
 from memoriter.llm.prompts import ask, prompt
 from memoriter.records import Entry, EntryType, Remembered, Trust, Turn
 from memoriter.search.when import add_dates
@@ -165,14 +165,14 @@ class Extractor:
                 _type(one.get("type")),
                 category=one["category"] if isinstance(one.get("category"), str) else None,
                 importance=_raise_importance(importance, text.lower()),
-                confidence=confidence,
+                confidence=min(1.0, confidence),
                 trust=_trust(text, one.get("turn"), readable),
                 session=session,
                 source="extract",
                 tags=tuple(str(tag) for tag in one.get("tags") or () if isinstance(tag, str)),
                 on_purpose=False,
             ).clean()
-        except WriteError:
+        except (BadArgument, WriteError):
             return None
 
 
@@ -218,7 +218,7 @@ def _escape_tags(text: str) -> str:
 def _type(name: Any) -> Any:
     try:
         return type_of(str(name))
-    except WriteError:
+    except BadArgument:
         return "other"
 
 

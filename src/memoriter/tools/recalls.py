@@ -19,7 +19,9 @@ class RecallListArguments(PageArguments):
 
     session: str | None = Field(default=None, max_length=500, description="Only from this session.")
     interface: str | None = Field(
-        default=None, max_length=100, description="Only through this interface, such as `hook` or `host`."
+        default=None,
+        max_length=100,
+        description="Only through this interface, such as `hook`, `host` or `cli`.",
     )
     since: Time | None = Field(default=None, description="At or after this time, in seconds since the epoch.")
     until: Time | None = Field(default=None, description="Before this time, in seconds since the epoch.")

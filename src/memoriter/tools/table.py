@@ -42,6 +42,8 @@ def call(
     arguments: Mapping[str, object] | None = None,
     *,
     session_key: str | None = None,
+    interface: str = "host",
 ) -> Result:
     """Call an operation. Never raises: a failure is in the result under ``error``."""
-    return Toolbox(memory, session_key=session_key, tools=OPERATIONS).call(operation, arguments)
+    toolbox = Toolbox(memory, session_key=session_key, tools=OPERATIONS, interface=interface)
+    return toolbox.call(operation, arguments)

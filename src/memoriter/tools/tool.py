@@ -164,6 +164,8 @@ class Call(Generic[A_co]):
     progress: ProgressCallback | None = None
     #: A program that runs in the owner's process acts for the owner.
     access: Access = "admin"
+    #: Recorded in the ledger of recalls.
+    interface: str = "host"
 
     @property
     def trust(self) -> Trust:

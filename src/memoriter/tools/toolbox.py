@@ -42,6 +42,7 @@ class Toolbox:
     ``memory`` is a `Memory`, or a function that returns one for each call. If the function raises, the tools answer
     that memory is disabled, and why. ``access`` says what the caller may do. A caller below `admin` does not speak
     for the owner and does not see the paths of folders. ``codes`` adds the code of each sentence to a result.
+    ``interface`` names the interface in the ledger of recalls.
     """
 
     def __init__(
@@ -53,11 +54,13 @@ class Toolbox:
         tools: Mapping[str, Tool] = TOOLS,
         access: Access = "admin",
         codes: bool = False,
+        interface: str = "host",
     ) -> None:
         self._memory = memory if callable(memory) else lambda: memory
         self._session_key = session_key
         self._access: Access = access
         self._codes = codes
+        self._interface = interface
         self.tools = {name: tool for name, tool in tools.items() if names is None or name in names}
         self._close: Callable[[], None] = lambda: None
         #: Folders of the memory that was opened last, whose paths are hidden from callers other than the owner.
@@ -117,7 +120,8 @@ class Toolbox:
                 if not grants(self._access, "admin"):
                     self._folders = (memory.settings.workspace, memory.settings.home)
                 checked = tool.check(_mapping(arguments))
-                return self._run(tool, Call(memory, checked, self._session_key, progress, self._access))
+                call = Call(memory, checked, self._session_key, progress, self._access, self._interface)
+                return self._run(tool, call)
             except (MemoriterError, OSError) as error:
                 return _kind(error), _error(tool.empty, _message(error), *error_code(error))
             except Exception as error:  # a bug must not break the agent that calls the tool

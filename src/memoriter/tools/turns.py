@@ -75,7 +75,7 @@ def _recall(call: Call[RecallArguments]) -> RecallResult:
         query,
         session_key=call.session_key,
         session=asked.session,
-        interface="host",
+        interface=call.interface,
         tokens=asked.tokens,
     )
     return RecallResult(

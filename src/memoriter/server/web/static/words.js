@@ -367,6 +367,7 @@ export const WORDS = {
   "by.extract": ["the extraction model", "提取模型"],
   "by.cli": ["the command line", "命令行"],
   "by.import": ["import", "导入"],
+  "interface.cli": ["command line", "命令行"],
   "interface.host": ["host program", "宿主程序"],
   "interface.hook": ["hook of the agent", "智能体的钩子"],
   "interface.service": ["service", "服务"],
