@@ -114,8 +114,8 @@ class CopyView:
     def nearest(self, query: Vector, limit: int) -> list[tuple[int, float]]:
         """Return the nearest rows as (rowid, cosine), best first."""
         wanted = limit + SPARE_ROWS + len(self._deleted)
-        wide, narrow = min(LIMITS.candidates, self._files.count // 10), LIMITS.rescored
-        far = self._files.search(query, limit=wanted, allow=None, candidates=wide, rescored=narrow)
+        wide, last = LIMITS.candidates, LIMITS.rescored
+        far = self._files.search(query, limit=wanted, allow=None, candidates=wide, rescored=last)
         rows = np.concatenate([far[0], self._rows])
         scores = np.concatenate([far[1], products(self._matrix, query)])
         if len(self._deleted):

@@ -163,8 +163,8 @@ class VectorScan:
             near = best(ids[at], _scores(matrix, query, at), limit)
         if files is None:
             return _ordered(*near)
-        wide, narrow = self._limits.candidates, self._limits.rescored
-        far = files.search(query, limit=limit, allow=allow, candidates=wide, rescored=narrow)
+        wide, last = self._limits.candidates, self._limits.rescored
+        far = files.search(query, limit=limit, allow=allow, candidates=wide, rescored=last)
         return _ordered(np.concatenate([near[0], far[0]]), np.concatenate([near[1], far[1]]))[:limit]
 
     def cosines(
