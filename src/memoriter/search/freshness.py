@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.text import query_terms, token_set
+from memoriter.text.dates import has_digit
 
 if TYPE_CHECKING:
     from memoriter.search.rerank import Comparison, Reranker
@@ -307,7 +308,7 @@ def _without_lead(line: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _sentence(text: str) -> _Sentence:
-    numbers = frozenset(_NUMBER.findall(text))
+    numbers = frozenset(_NUMBER.findall(text)) if has_digit(text) or not text.isascii() else frozenset[str]()
     dates = _DATE.findall(text) if numbers else []
     return _Sentence(text, numbers, dates[0] if len(dates) == 1 else "", _announces_change(text))
 

@@ -76,7 +76,10 @@ def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter
     complete = len(matches) < limit and sum(counts.values()) <= MIN_BUDGET
     unknown = frozenset(term for term in terms if not counts.get(term))
     # Half for how strongly the chunk matches the terms, and half for how many of them it contains.
-    values = {row: (min(1.0, score / full) + min(1.0, held / full)) / 2 for row, score, held in matches}
+    values = {
+        row: ((score / full if score < full else 1.0) + (held / full if held < full else 1.0)) / 2
+        for row, score, held in matches
+    }
     return KeywordLeg(values, idf, complete, unknown)
 
 
@@ -113,7 +116,8 @@ def vector_leg(index: Index, embedder: Embedder | None, text: str, *, limit: int
     if not query.any():
         return VectorLeg()
     near = index.nearest(query, embedder.identity, limit=limit, where=where)
-    values = {rowid: max(0.0, cosine) for rowid, cosine in near}
+    is_positive = not near or near[-1][1] >= 0.0  # the last is the least
+    values = dict(near) if is_positive else {rowid: max(0.0, cosine) for rowid, cosine in near}
     return VectorLeg(values, query, degraded=index.vector_problem)
 
 
@@ -142,8 +146,9 @@ def complete(
 
 def context_leg(values: Mapping[int, float], around: Mapping[int, Sequence[int]]) -> dict[int, float]:
     """Return, for each row, the mean value of the rows around it. A row without a value counts as 0."""
+    value_of = values.get
     return {
-        row: sum([values.get(other, 0.0) for other in others]) / len(others) for row, others in around.items()
+        row: sum([value_of(other, 0.0) for other in others]) / len(others) for row, others in around.items()
     }
 
 

@@ -112,6 +112,9 @@ def total_scores(legs: Sequence[Leg]) -> dict[int, float]:
 
 def best(scores: Mapping[int, float], limit: int) -> list[int]:
     """Return the rows with the highest scores, best first. Among equal scores the earlier row wins."""
+    if len(scores) > limit > 0:  # most rows are out of question, and numbers are sorted faster than pairs
+        least = sorted(scores.values())[-limit]
+        scores = {row: score for row, score in scores.items() if score >= least}
     return sorted(sorted(scores), key=scores.__getitem__, reverse=True)[:limit]
 
 

@@ -226,7 +226,7 @@ class Searcher:
 
     def _rank(self, candidates: Candidates, around: Mapping[int, Sequence[int]]) -> list[Scored]:
         """Score the shortlist again, each chunk together with the chunks around it, and lower old notes."""
-        rows = {row for others in around.values() for row in others}
+        rows = set[int]().union(*around.values())
         known = replace(candidates.vectors, values=candidates.cosines)
         cosines = complete(known, self.index, self.embedder, rows, candidates.keywords.values)
         legs = self._legs(replace(candidates, cosines=cosines))

@@ -47,7 +47,6 @@ _QUICK_CHECK = re.compile(
 # The same for ASCII text without a digit, where only a month on its own can be a date.
 _QUICK_NAMES = tuple(_ALONE.split("|"))
 _QUICK_CHECK_OF_NAMES = re.compile(r"(?:in|since|until|during|early|late|mid)[\s-]+(?:may|march)")
-_DIGIT = re.compile(r"\d")
 _IN_WORDS = re.compile(
     rf"""
     (?<![\w@/.-]) (?:
@@ -108,13 +107,18 @@ def take_dates(text: str, tokens: list[str]) -> str:
         tokens.extend(stated)
         return " " if stated else match[0]
 
-    if text.isascii() and not _DIGIT.search(text):
+    if text.isascii() and not has_digit(text):
         return _IN_WORDS.sub(take, text) if _names_a_month(text.lower()) else text
     for form in _forms_in(text):
         text = form.sub(take, text)
     for match in _IN_FIGURES.finditer(text):
         tokens.extend(_date_tokens(match))
     return text
+
+
+def has_digit(text: str) -> bool:
+    """Return whether a text contains one of the digits 0 to 9. A pattern takes ten times as long."""
+    return any(map(text.__contains__, "0123456789"))
 
 
 def _names_a_month(lower: str) -> bool:

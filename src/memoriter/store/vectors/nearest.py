@@ -77,7 +77,9 @@ class Nearest:
         self.engine.ready(identity)
         with self._database.snapshot() as connection:
             found = self.engine.cosines(connection, query, identity, rows)
-            if all(map((0.0).__le__, found.values())) and all(map((1.0).__ge__, found.values())):
+            cosines = found.values()
+            # The sum of cosines with a NaN is NaN, which is not at least 0.
+            if sum(cosines) >= 0.0 and min(cosines, default=0.0) >= 0.0 and max(cosines, default=0.0) <= 1.0:
                 return found
             return dict(plausible(list(found.items())))
 

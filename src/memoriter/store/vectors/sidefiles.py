@@ -68,10 +68,11 @@ class SideFiles:
     def search(
         self, query: Vector, *, limit: int, allow: Rows | None, candidates: int, rescored: int
     ) -> tuple[Rows, Vector]:
-        """Return the nearest rows and their cosines. At most ``candidates`` or a tenth pass the first stage."""
+        """Return the nearest rows and their cosines. A tenth of all rows passes the first stage, or ``candidates``."""
         at = None if allow is None else positions(self.ids, allow)
         wide = max(min(candidates, self.count // 10), 40 * limit)
-        narrow, last = max(wide // 4, 16 * limit), max(rescored, 2 * limit)
+        narrow = max(min(candidates // 2, self.count // 25), 16 * limit)
+        last = max(rescored, 2 * limit)
         signs = QuerySigns.of(query, self.mean)
         if (self.count if at is None else len(at)) > wide:
             far = _distances(self.bits, signs.words, [signs.large])
@@ -104,8 +105,8 @@ class SideFiles:
 class QuerySigns:
     """Which components of a query are above the mean, and how far they are from it. 64 components are in a word.
 
-    A difference in a component that is near the mean says little. Of 100,000 rows, 8,000 that differ least in the large
-    components contain as many of the best ten as 16,000 that differ least in all. Levels of two bits find them in 3,000.
+    A difference in a component that is near the mean says little. Of a million rows, 12,000 that differ least in the
+    large components contain as many of the best ten as 20,000 that differ least in all. By level, 8,000 are enough.
     """
 
     words: npt.NDArray[np.uint64]
