@@ -35,6 +35,9 @@ log = logs.get("search")
 #: How many chunks before and after belong to the context. With small chunks that is about one chunk of maximum size.
 CONTEXT_REACH = 8
 
+#: What the best chunks of the same day add to the context, how many count, and among how many of the first candidates.
+DAY_WEIGHT, DAY_BEST, DAY_REACH = 0.2, 3, 32
+
 # ---- keywords -----------------------------------------------------------------------------------------------------
 
 
@@ -150,6 +153,28 @@ def context_leg(values: Mapping[int, float], around: Mapping[int, Sequence[int]]
     return {
         row: sum([value_of(other, 0.0) for other in others]) / len(others) for row, others in around.items()
     }
+
+
+def add_days(
+    context: Mapping[int, float],
+    values: Mapping[int, float],
+    dates: Mapping[int, str],
+    around: Mapping[int, Sequence[int]],
+) -> dict[int, float]:
+    """Return the context with what other candidates of the same day add: what happened on a day belongs together.
+
+    ``values`` are the scores of the candidates. Days without a good candidate add little, and a single one adds less
+    than three. The chunks around a row are its context already.
+    """
+    by_day: dict[str, list[int]] = {}
+    for row in sorted(values, key=lambda row: (-values[row], row))[:DAY_REACH]:
+        if row in dates:
+            by_day.setdefault(dates[row], []).append(row)
+    found = dict(context)
+    for row in context.keys() & dates.keys():
+        others = [values[other] for other in by_day.get(dates[row], ()) if other not in around[row]]
+        found[row] = min(1.0, found[row] + DAY_WEIGHT * sum(others[:DAY_BEST]) / DAY_BEST)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

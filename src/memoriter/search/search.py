@@ -23,6 +23,7 @@ from memoriter.search.legs import (
     KeywordLeg,
     NamedDays,
     VectorLeg,
+    add_days,
     complete,
     context_leg,
     date_leg,
@@ -61,7 +62,7 @@ DATE_WEIGHT = 0.3
 
 _DETAILS = {
     "vector": "similarity in meaning",
-    "context": "score of the surrounding lines",
+    "context": "score of the surrounding lines, and of others of the same day",
     "date": "date that the query names",
 }
 
@@ -232,7 +233,11 @@ class Searcher:
         legs = self._legs(replace(candidates, cosines=cosines))
         if share := self.options.context_share:
             weight = sum(leg.weight for leg in legs) * share / (1 - share)
-            legs.append(Leg("context", weight, context_leg(rank.total_scores(legs), around)))
+            own = rank.total_scores(legs)
+            context = context_leg(own, around)
+            values = {row: (1 - share) * own.get(row, 0.0) + share * context[row] for row in around}
+            days = self.index.dates_of(around)
+            legs.append(Leg("context", weight, add_days(context, values, days, around)))
         ranked = rank.score_rows(legs, around)
         if self.options.half_life_days is None:
             return ranked

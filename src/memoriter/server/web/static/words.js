@@ -222,7 +222,7 @@ export const WORDS = {
   "part.keyword": ["words", "关键词"],
   "part.keyword.why": ["matches {terms}", "包含 {terms}"],
   "part.context": ["context", "上下文"],
-  "part.context.why": ["relevance of the lines around it", "前后几行的相关度"],
+  "part.context.why": ["relevance of the lines around it and of the same day", "前后几行及同一天内容的相关度"],
   "part.date": ["date", "日期"],
   "part.date.why": ["the date in the query", "查询中的日期"],
   "part.importance": ["importance", "重要性"],
