@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterable, Sequence
@@ -119,10 +120,11 @@ class QuerySigns:
     def of(cls, query: Vector, mean: Vector) -> QuerySigns:
         """Return the signs of a query."""
         sizes = np.abs(query - mean)
-        usual = float(np.sqrt(np.mean(sizes**2)))
-        level = np.searchsorted(np.array(LEVELS) * usual, sizes)
-        flags = np.stack([query > mean, sizes > LARGE * usual, level % 2 == 1, level >= 2])
-        words, large, *levels = _packed(flags)
+        usual = math.sqrt(np.dot(sizes, sizes) / len(sizes))
+        one, two, three = (sizes > level * usual for level in LEVELS)
+        words, large, *levels = _packed(
+            np.stack([query > mean, sizes > LARGE * usual, one ^ two ^ three, two])
+        )
         return cls(words, large, levels)
 
 
