@@ -133,18 +133,21 @@ def _distances(
 ) -> npt.NDArray[np.uint16]:
     """Count the signs in which each row differs from the query: those in the first mask once, in the second twice."""
     total = np.zeros(bits.shape[1], dtype=np.uint16)
-    differing = np.empty(min(len(total), SCAN_BLOCK), dtype=np.uint64)
-    masked, counted = np.empty_like(differing), np.empty(len(differing), dtype=np.uint8)
+    size = min(len(total), SCAN_BLOCK)
+    words_buffer, masked_buffer = np.empty(size, dtype=np.uint64), np.empty(size, dtype=np.uint64)
+    count_buffer = np.empty(size, dtype=np.uint8)
     for start in range(0, len(total), SCAN_BLOCK):
         block = total[start : start + SCAN_BLOCK]
         size = len(block)
-        for column, word, *parts in zip(bits, words, *masks, strict=True):
-            np.bitwise_xor(column[start : start + size], word, out=differing[:size])
+        differing, masked, counted = words_buffer[:size], masked_buffer[:size], count_buffer[:size]
+        for column, word, *parts in zip(bits[:, start : start + size], words, *masks, strict=True):
+            np.bitwise_xor(column, word, out=differing)
             for times, part in enumerate(parts, 1):
-                np.bitwise_and(differing[:size], part, out=masked[:size])
-                np.bitwise_count(masked[:size], out=counted[:size])
+                # The last mask needs no second buffer, which would compete for the processor cache.
+                chosen = np.bitwise_and(differing, part, out=differing if times == len(parts) else masked)
+                np.bitwise_count(chosen, out=counted)
                 for _ in range(times):
-                    np.add(block, counted[:size], out=block)
+                    np.add(block, counted, out=block)
     return total
 
 
