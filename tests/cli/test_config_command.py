@@ -44,6 +44,21 @@ def test_set_creates_a_private_file_and_hides_a_key(memoriter: Run, tmp_path: Pa
     assert file.stat().st_mode & 0o777 == 0o600
 
 
+def test_values_are_printed_as_a_settings_file_has_them(memoriter: Run, config: Path) -> None:
+    values = {
+        "files.patterns": '["**/*.md", "**/*.txt"]',
+        "search.half_life_days": "null",
+        "search.rerank": "false",
+        "embedding.provider": "none",
+    }
+    config.write_text('files: {patterns: ["**/*.md", "**/*.txt"]}\nsearch: {rerank: false}\n', "utf-8")
+    shown = [line.split(maxsplit=2) for line in memoriter("config", "show").stdout.splitlines()]
+    assert {words[0]: words[2] for words in shown if words[0] in values} == values
+    assert {key: memoriter("config", "get", key).stdout.removesuffix("\n") for key in values} == values
+    done = memoriter("config", "set", "files.patterns", values["files.patterns"])
+    assert done.stdout == f"files.patterns = {values['files.patterns']}, written to {config}.\n"
+
+
 def test_unset_returns_to_the_default(memoriter: Run, config: Path) -> None:
     done = memoriter("config", "unset", "search.maxResults")
     assert (done.returncode, done.stdout) == (

@@ -55,3 +55,22 @@ def test_a_missing_key_and_a_missing_model_get_advice(memoriter: Run) -> None:
         "Run `memoriter config set embedding.openai_api_key -`, or choose another `embedding.provider`.",
     )
     assert found["extraction"][1] == "extraction.auto_extract is on, but no language model is configured."
+
+
+def test_without_an_embedder_nothing_advises_to_index_and_the_reason_is_said_once(
+    memoriter: Run, note
+) -> None:
+    note("MEMORY.md", "The heron nests in the marsh.\n")
+    memoriter("index")
+    openai = {"MEMORITER_EMBEDDING__PROVIDER": "openai", "OPENAI_API_KEY": ""}
+    found = findings(memoriter, **openai)
+    assert [name for name, (_, _, fix) in found.items() if "memoriter index" in fix] == []
+    assert memoriter("status", **openai).stdout.count("no key: set OPENAI_API_KEY") == 1
+
+
+def test_a_home_that_cannot_be_written_is_not_repaired_by_an_index(memoriter: Run, tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state/agents").write_text("a file where a folder is needed")
+    assert findings(memoriter)["index"][2] == (
+        f"Make {tmp_path / 'state'} writable, or choose another folder with --home."
+    )

@@ -134,6 +134,20 @@ def test_init_sets_up_the_named_the_empty_and_the_default_folder(person: Person)
     assert len(person.found(person.user, "kite")) == 1
 
 
+def test_init_names_the_files_that_it_changes(person: Person) -> None:
+    vault, other = person.folder("vault"), person.folder("other", {})
+    person.run(vault, "init")
+    config = "~/.memoriter/config.yaml"
+    for words, changed in (
+        (("--workspace", other), [config]),
+        (("--workspace", other), []),
+        (("--all-notes",), [str(vault / ".memoriter.yaml")]),
+    ):
+        lines = person.run(vault, "init", *words).splitlines()
+        assert [line.removeprefix("changed  ") for line in lines if line.startswith("changed")] == changed
+        assert (f"kept     {config}" in lines) == (config not in changed)
+
+
 @pytest.mark.parametrize("place", ["home", "root"])
 def test_init_in_the_home_or_root_folder_does_not_make_it_a_workspace(person: Person, place: str) -> None:
     person.run(person.user if place == "home" else Path(person.root.anchor), "init")
@@ -187,10 +201,18 @@ class TestCollections:
         assert "'nowhere' is not a folder" in person.run(vault, *add, "docs", "nowhere", fails=True)
         assert "cannot be the name of a collection" in person.run(vault, *add, "a b", docs, fails=True)
         assert person.config() == {"workspace": str(vault)}
+        assert person.run(vault, *add, "memory", docs, fails=True).endswith(
+            "Error: Invalid value: 'memory' cannot be the name of a collection: use letters, digits, '-' and '_', "
+            "and not memory, memory-root, sessions or extra-1.\n"
+        )
         assert "There is no collection 'docs'. Add one with `memoriter collection add`." in person.run(
             vault, "collection", "remove", "docs", fails=True
         )
         person.run(vault, *add, "docs", docs)
+        assert person.run(vault, *add, "more", docs, fails=True).endswith(
+            f"Error: Invalid value: {docs} is already the collection 'docs'; choose another folder for 'more', or run "
+            "`memoriter collection remove docs` first.\n"
+        )
         assert "There is no collection 'dogs'. Collections: docs." in person.run(
             vault, "search", "heron", "-c", "dogs", fails=True
         )

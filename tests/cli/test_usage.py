@@ -147,6 +147,12 @@ def test_add_says_which_statement_the_new_one_supersedes(memoriter: Run) -> None
     assert superseded == f"Superseded: {old['id'][:8]} (the opposite comparison)"
 
 
+@pytest.mark.parametrize("group", ["collection", "config", "resident", "token"])
+def test_help_of_a_group_shows_every_command_on_one_whole_line(memoriter: Run, group: str) -> None:
+    _, commands = memoriter(group, "--help", COLUMNS="80").stdout.split("Commands:\n")
+    assert [line for line in commands.splitlines() if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_help_shows_every_command_once_on_one_line_in_five_groups(memoriter: Run) -> None:
     shown = memoriter("--help", COLUMNS="80").stdout
     titles = ["Notes:", "Entries:", "Agents:", "Serving:", "Maintenance:"]

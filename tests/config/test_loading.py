@@ -233,7 +233,7 @@ class TestCollections:
         [
             ({"a b": "/x"}, "cannot be the name of a collection"),
             ({"sessions": "/x"}, "cannot be the name of a collection"),
-            ({"a": "/x", "b": "/x"}, "must be different folders"),
+            ({"a": "/x", "b": "/x"}, "/x is already the collection 'a'; choose another folder for 'b'"),
             ({"a": {"path": "/x", "pattern": "../*.md"}}, "must be patterns below a folder"),
             ({"a": {"pattern": "*.md"}}, "missing key 'path'"),
         ],

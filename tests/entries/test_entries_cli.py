@@ -197,9 +197,9 @@ def test_a_foreign_file_with_an_invalid_entry_is_refused_as_a_whole(run: Run, tm
 def test_what_undo_removed_is_listed_until_it_is_forgotten(run: Run) -> None:
     id_ = json.loads(run("add", "The vault is green", "--json"))["id"]
     run("undo")
-    assert [entry["text"] for entry in json.loads(run("list", "--undone", "--json"))] == [
-        "The vault is green"
-    ]
+    [entry] = json.loads(run("list", "--undone", "--json"))
+    assert (entry["text"], entry["state"]) == ("The vault is green", "undone")
+    assert run("list", "--undone").endswith(" · undone\n")
     run("forget", id_, "--now", "--yes")
     assert json.loads(run("list", "--undone", "--json")) == []
 
@@ -241,7 +241,9 @@ def test_staged_entries_are_listed_approved_rejected_and_restored(
 
 def test_empty_lists_and_single_entries_are_described_by_sentences(run: Run) -> None:
     assert run("staged") == "Nothing waits for your approval.\n"
-    assert run("forget", "--source", "openclaw", "--yes") == "No entry matches. Nothing was forgotten.\n"
+    assert run("forget", "--source", "openclaw", "--yes", fails=True) == (
+        "No entry comes from the source 'openclaw'. Sources of entries: none."
+    )
     entry = json.loads(run("add", "I drink green tea in the morning", "--json"))
     assert run("undo").strip().endswith("I drink green tea in the morning")
     assert run("redo").strip().endswith("I drink green tea in the morning")

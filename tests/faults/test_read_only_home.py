@@ -23,9 +23,9 @@ print(json.dumps([answers, memory.read("memory/heron.md").text, memory.status().
 """
 
 
-def run_read_only(home: Path, *arguments: str) -> list[object]:
-    """Run the program in a child that cannot write the home. Root ignores permissions, so it needs a mount."""
-    command = [sys.executable, "-c", ANSWERS, *arguments]
+def run_read_only(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a child that cannot write the home. Root ignores permissions, so it needs a mount."""
+    command = [sys.executable, *arguments]
     if os.geteuid() == 0:
         if not shutil.which("unshare"):
             pytest.skip("unshare is not installed")
@@ -39,10 +39,15 @@ def run_read_only(home: Path, *arguments: str) -> list[object]:
         for path in (home, *home.rglob("*")):
             path.chmod(path.stat().st_mode & 0o555)
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return subprocess.run(command, capture_output=True, text=True, check=False)
     finally:
         for path in (home, *home.rglob("*")):
             path.chmod(path.stat().st_mode | 0o200)
+
+
+def ask_read_only(home: Path, *arguments: str) -> list[object]:
+    """Search a home that cannot be written."""
+    done = run_read_only(home, "-c", ANSWERS, *arguments)
     assert done.returncode == 0, done.stderr
     answers: list[object] = json.loads(done.stdout)
     return answers
@@ -60,10 +65,31 @@ def test_search_and_read_work_on_a_read_only_disk_and_say_what_is_not_indexed(
     memory.search("oolong")
     memory.close()
     home = tmp_path / "state"
-    answers, text, files = run_read_only(home, str(workspace), str(home), "heron river", "oolong tea")
+    answers, text, files = ask_read_only(home, str(workspace), str(home), "heron river", "oolong tea")
     assert answers == [[["memory"], None], [["entries"], None]]
     assert (text, files) == ("The heron stands in the river.", 1)
     note("memory/otter.md", "The otter sleeps.\n")
-    [[hits, degraded], _], *_ = run_read_only(home, str(workspace), str(home), "heron river", "otter")
+    [[hits, degraded], _], *_ = ask_read_only(home, str(workspace), str(home), "heron river", "otter")
     assert hits == ["memory"]
     assert degraded.startswith("Files that changed recently are not indexed: Cannot lock ")
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(sys.platform != "linux", reason="it needs mounts or permissions of Linux")
+def test_commands_that_cannot_write_name_the_file_and_the_reason(workspace: Path, tmp_path: Path) -> None:
+    home = tmp_path / "state"
+    plugin = home / "claude-code/memoriter/plugin"
+    plugin.mkdir(parents=True)
+    (plugin / ".mcp.json").touch()
+    for file in (home / "config.yaml", workspace / ".memoriter.yaml", workspace / "MEMORY.md"):
+        file.touch()
+    (workspace / "memory").mkdir(exist_ok=True)
+    options = ("-m", "memoriter", "--home", str(home), "--workspace", str(workspace))
+    reason = "Read-only file system" if os.geteuid() == 0 else "Permission denied"
+    for words, message in (
+        (("init",), f"{home / 'config.yaml'}: {reason}."),
+        (("config", "set", "search.max_results", "5"), f"{home / 'config.yaml'}: {reason}."),
+        (("install", "claude-code"), f"{plugin} cannot be replaced: {reason}."),
+    ):
+        done = run_read_only(home, *options, *words)
+        assert (done.returncode, done.stderr) == (1, f"memoriter: {message}\n")

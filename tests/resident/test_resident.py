@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import select
 import shutil
 import signal
@@ -136,6 +137,26 @@ def test_commands_and_hooks_get_the_same_answers_from_one_process(home: Home) ->
     wait_for_end(pid)
     assert not home.folder.exists()
     assert home.run("resident", "status")[1] == "Not running; the next hook or search starts it.\n"
+
+
+def test_a_command_is_printed_for_the_terminal_of_its_caller(home: Home) -> None:
+    colour = "\x1b[1;36m"
+    home.environment.pop("NO_COLOR", None)
+    for variables, coloured in (({"NO_COLOR": "1"}, False), ({}, True), ({"NO_COLOR": "1"}, False)):
+        output, terminal = pty.openpty()
+        command = [sys.executable, "-m", "memoriter", "search", "when do backups run"]
+        environment = {**home.environment, "TERM": "xterm-256color", **variables}
+        with subprocess.Popen(
+            command, cwd=home.project, env=environment, stdin=subprocess.DEVNULL, stdout=terminal
+        ) as process:
+            os.close(terminal)
+            text = b""
+            with suppress(OSError):  # the terminal is closed
+                while piece := os.read(output, 4096):
+                    text += piece
+        os.close(output)
+        assert (process.returncode, colour in text.decode()) == (0, coloured)
+    assert home.resident()["answered"] == 3
 
 
 def test_a_session_that_ends_is_processed_after_the_answer(home: Home) -> None:

@@ -38,7 +38,7 @@ def get(context: typer.Context, key: Key, as_json: Json = False) -> None:
     if as_json:
         render.to_json({"key": setting.key, "value": setting.value, "origin": setting.origin})
     else:
-        render.console().print(_format(setting.value))
+        render.console().print(render.setting_value(setting.value))
 
 
 @app.command(
@@ -75,18 +75,16 @@ def set_(
             }
         )
         return
-    out = render.console()
-    out.print(f"{name} = {_format(effective.value if is_effective else written)}, written to {path}.")
+    out, used = render.console(), render.setting_value(effective.value)
+    out.print(f"{name} = {used if is_effective else render.setting_value(written)}, written to {path}.")
     if not is_effective:
-        out.print(
-            f"Note: {effective.origin} takes precedence, so the effective value is {_format(effective.value)}.",
-            style="yellow",
-        )
+        note = f"Note: {effective.origin} takes precedence, so the effective value is {used}."
+        out.print(note, style="yellow")
 
 
 @app.command("unset", epilog="Example: memoriter config unset search.max_results")
 def unset(context: typer.Context, key: Key, as_json: Json = False) -> None:
-    """Remove one setting from your settings file, so that its default applies."""
+    """Remove one setting from your settings file. Its default applies again."""
     from memoriter.cli import render
     from memoriter.config.editing import complete_key, unset_value
     from memoriter.config.loading import owner_path
@@ -108,15 +106,9 @@ def unset(context: typer.Context, key: Key, as_json: Json = False) -> None:
         return
     action = f"Removed {name} from {path}." if is_removed else f"{path} does not set {name}."
     origin = "the default" if effective.origin == "default" else f"from {effective.origin}"
-    render.console().print(f"{action} Its value is {_format(effective.value)}, {origin}.")
+    render.console().print(f"{action} Its value is {render.setting_value(effective.value)}, {origin}.")
 
 
 def _setting(context: typer.Context, key: str) -> Setting:
     options: GlobalOptions = context.obj
     return next(setting for setting in options.settings().describe() if setting.key == key)
-
-
-def _format(value: object) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    return str(value)

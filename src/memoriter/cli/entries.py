@@ -117,7 +117,7 @@ def list_(
 
     with context.obj.memory() as memory:
         if undone:
-            entry_tables.entries(memory.entries.undone()[:limit], as_json)
+            entry_tables.entries(memory.entries.undone()[:limit], as_json, state="undone")
             return
         states = () if everything else None
         entries = memory.entries.list(

@@ -66,10 +66,10 @@ def _warn_of_invisible(entry: Entry) -> None:
         console().print(f"{'':8}  Invisible characters: {', '.join(names)}.", style="yellow")
 
 
-def entries(found: Sequence[Entry], as_json: bool) -> None:
-    """Print a list of entries."""
+def entries(found: Sequence[Entry], as_json: bool, state: str | None = None) -> None:
+    """Print a list of entries. ``state`` replaces the state that each had last."""
     if as_json:
-        to_json([asdict(entry) for entry in found])
+        to_json([{**asdict(entry), "state": state or entry.state} for entry in found])
         return
     if not found:
         console().print("No entries.")
@@ -79,7 +79,7 @@ def entries(found: Sequence[Entry], as_json: bool) -> None:
         if origin := conversation(entry):
             about.append(f"from {origin}")
         console().print(f"{entry.id[:8]}  {fit(entry.text, 10)}")
-        console().print(f"{'':8}  {' · '.join([*about, _state(entry)])}", style="dim")
+        console().print(f"{'':8}  {' · '.join([*about, state or _state(entry)])}", style="dim")
         _warn_of_invisible(entry)
 
 

@@ -36,6 +36,8 @@ CONFIG_YAML = """# Settings of memoriter. Every setting has a default; `memorite
 
 WORKSPACE_YAML = "# memoriter: this folder is a workspace.\n"
 
+#: The settings file of a workspace.
+MARKER = ".memoriter.yaml"
 #: Origins of a workspace that was named for this command alone.
 VARIABLES = ("MEMORITER_WORKSPACE", "MEMORY_DIR")
 
@@ -50,11 +52,12 @@ app = typer.Typer(
 
 @dataclass(frozen=True, slots=True)
 class SetupReport:
-    """The files and folders that `init` created, those that existed, and the notes it found."""
+    """The files and folders that `init` created, changed and left unchanged, and the notes it found."""
 
     workspace: Path
     home: Path
     made: tuple[Path, ...]
+    changed: tuple[Path, ...]
     kept: tuple[Path, ...]
     #: Notes that belong to the memory, and the folders they are in.
     notes: int
@@ -90,7 +93,8 @@ def init(
     if all_notes is None:
         all_notes = _ask_about_notes(settings, every, as_json=as_json)
     created, existing = create_files(settings, all_notes=all_notes)
-    _set_default(options, settings.workspace, replace_other=named)
+    changed = [settings.workspace / MARKER] if all_notes and _index_all_notes(settings) else []
+    changed += _set_default(options, settings.workspace, replace_other=named)
     indexed, paths = None, tuple[str, ...]()
     with suppress(MemoryDisabled), options.memory() as memory, render.progress(as_json) as progress:
         indexed, paths = memory.sync(progress=progress), memory.notes.paths()
@@ -99,7 +103,8 @@ def init(
         settings.workspace,
         settings.home,
         created,
-        existing,
+        tuple(path for path in changed if path not in created),
+        tuple(path for path in existing if path not in changed),
         len(notes),
         len({Path(note).parent for note in notes}),
         len(every.difference(notes)),
@@ -134,7 +139,7 @@ def _list_notes(settings: Settings) -> set[str]:
 def _ask_about_notes(settings: Settings, every: set[str], *, as_json: bool) -> bool:
     """Return whether to index all notes of a folder that is not a workspace yet."""
     root = settings.workspace
-    markers = ("MEMORY.md", "memory.md", settings.files.folder, ".memoriter.yaml")
+    markers = ("MEMORY.md", "memory.md", settings.files.folder, MARKER)
     is_new = not any((root / name).exists() for name in markers)
     if not is_new or not every or as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
@@ -146,7 +151,7 @@ def _ask_about_notes(settings: Settings, every: set[str], *, as_json: bool) -> b
 def create_files(settings: Settings, *, all_notes: bool = False) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Create the first files of the workspace and of the home. Return those that are new, and those that existed."""
     root, home = settings.workspace, settings.home
-    marker, config = root / ".memoriter.yaml", home / "config.yaml"
+    marker, config = root / MARKER, home / "config.yaml"
     core = next(
         (root / name for name in ("MEMORY.md", "memory.md") if (root / name).is_file()), root / "MEMORY.md"
     )
@@ -161,8 +166,6 @@ def create_files(settings: Settings, *, all_notes: bool = False) -> tuple[tuple[
         texts = {core: (MEMORY_MD, 0o666), **texts}
     for file, (text, mode) in texts.items():
         (created if _create_file(file, text, mode) else existing).append(file)
-    if all_notes and root.resolve() not in settings.files.extra_paths:
-        _index_all_notes(marker)
     return tuple(dict.fromkeys(created)), tuple(dict.fromkeys(existing))
 
 
@@ -179,26 +182,33 @@ def _create_file(file: Path, text: str, mode: int) -> bool:
     return True
 
 
-def _index_all_notes(marker: Path) -> None:
-    """Add the workspace itself to the extra paths in its settings file."""
+def _index_all_notes(settings: Settings) -> bool:
+    """Add the workspace itself to the extra paths in its settings file. Return whether the file changed."""
     from memoriter.config.editing import change_value
+
+    marker = settings.workspace / MARKER
+    if settings.workspace.resolve() in settings.files.extra_paths:
+        return False
 
     def add(paths: object) -> list[object]:
         known = paths if isinstance(paths, list) else [paths] if paths else []
         return [*known, "."]
 
-    change_value(marker, "files.extra_paths", add, mode=marker.stat().st_mode & 0o777)
+    return change_value(marker, "files.extra_paths", add, mode=marker.stat().st_mode & 0o777)
 
 
-def _set_default(options: GlobalOptions, workspace: Path, *, replace_other: bool) -> None:
-    """Write the workspace to the owner's settings file, for commands that run elsewhere."""
+def _set_default(options: GlobalOptions, workspace: Path, *, replace_other: bool) -> list[Path]:
+    """Write the workspace to the owner's settings file, for commands that run elsewhere; return the changed file."""
     from memoriter.config.editing import change_value
     from memoriter.config.loading import owner_path
 
     if any(os.environ.get(name) for name in VARIABLES) and not replace_other:
-        return
+        return []
     path = owner_path(options.config, options.arguments())
-    change_value(path, "workspace", lambda known: str(workspace) if known is None or replace_other else known)
+    is_changed = change_value(
+        path, "workspace", lambda known: str(workspace) if known is None or replace_other else known
+    )
+    return [path] if is_changed else []
 
 
 def _print_report(report: SetupReport, indexed: SyncReport | None, as_json: bool) -> None:
@@ -211,6 +221,8 @@ def _print_report(report: SetupReport, indexed: SyncReport | None, as_json: bool
     out = render.console()
     for path in report.made:
         out.print(f"created  {render.shorten_home(path)}")
+    for path in report.changed:
+        out.print(f"changed  {render.shorten_home(path)}")
     for path in report.kept:
         out.print(f"kept     {render.shorten_home(path)}")
     if report.notes:
@@ -249,10 +261,17 @@ def add(
 ) -> None:
     """Add a folder of notes under a name, and index it. An existing name gets the new folder."""
     from memoriter.cli import render
+    from memoriter.config.search import CollectionSettings, check_collections
 
     folder = path.expanduser().absolute()
     if not folder.is_dir():
         raise typer.BadParameter(f"{str(path)!r} is not a folder.", param_hint="PATH")
+    collections = dict(context.obj.settings().collections)
+    collections.pop(name, None)  # the new one is last, so that an error is about it
+    try:
+        check_collections({**collections, name: CollectionSettings(path=folder.resolve())})
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.") from error
     value = {"path": str(folder), "pattern": pattern} if pattern else str(folder)
     _change_collections(context.obj, lambda known: {**known, name: value})
     with context.obj.memory() as memory, render.progress(as_json) as progress:
@@ -263,8 +282,7 @@ def add(
 
 @app.command("list")
 def list_(context: typer.Context, as_json: Json = False) -> None:
-    """List the collections with their folders and the number of notes in each."""
-
+    """List the collections with their folders and numbers of notes."""
     with context.obj.memory() as memory:
         _print_collections(memory.notes.collections(), as_json)
 

@@ -60,7 +60,10 @@ def console() -> Console:
         def print(self, *objects: object, **options: Any) -> None:
             super().print(*(plain(one) if isinstance(one, str) else one for one in objects), **options)
 
-    return Literal(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    # The resident process prints for a caller with another terminal and other variables.
+    caller = getattr(sys.stdout, "caller", None)
+    environ = {"COLUMNS": str(caller.columns or 80), **caller.printing} if caller else None
+    return Literal(highlight=False, markup=False, emoji=False, soft_wrap=True, _environ=environ)
 
 
 def size(count: int) -> str:
@@ -361,8 +364,9 @@ def status(now: Status, as_json: bool) -> None:
 
 
 def _reason(now: Status) -> str:
-    """Return why this embedder is used, as a second line."""
-    return f"\n{now.details['embedder']}" if now.details.get("embedder") else ""
+    """Return why this embedder is used, as a second line, unless the note says it."""
+    reason = str(now.details.get("embedder") or "")
+    return f"\n{reason}" if reason and reason not in (now.degraded or "") else ""
 
 
 def _format_value(value: object) -> str:
@@ -417,7 +421,17 @@ def settings(loaded: Settings, as_json: bool) -> None:
         to_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
         return
     # The values are last, because a list can be hundreds of characters long.
-    print_table([(key, str(origin), str(value)) for key, value, origin in rows], "key", "from", "value")
+    shown = [(key, str(origin), setting_value(value)) for key, value, origin in rows]
+    print_table(shown, "key", "from", "value")
+
+
+def setting_value(value: object) -> str:
+    """Return the value of a setting as a settings file can have it: JSON, which is YAML too, or a text as it is.
+
+    >>> setting_value(["**/*.md"]), setting_value(None), setting_value("auto")
+    ('["**/*.md"]', 'null', 'auto')
+    """
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def shorten_home(path: Path) -> str:

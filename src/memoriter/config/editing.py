@@ -47,12 +47,15 @@ def unset_value(path: Path, key: str) -> bool:
     return True
 
 
-def change_value(path: Path, key: str, change: Callable[[object], object], *, mode: int = 0o600) -> None:
-    """Replace one setting in a file by what ``change`` returns for its value (None if it is not set)."""
+def change_value(path: Path, key: str, change: Callable[[object], object], *, mode: int = 0o600) -> bool:
+    """Replace one setting in a file by what ``change`` returns for its value (None if it is not set).
+
+    Return whether the file changed.
+    """
     text = read(path, follow_links=True) or ""
     changed = set_value(text, key, change(_value_in(text, key)))
     check_text(path, changed)
-    durable.write(path, changed.encode(), mode=mode)
+    return changed != text and durable.write(path, changed.encode(), mode=mode)
 
 
 def _is_text(key: str, written: str) -> bool:

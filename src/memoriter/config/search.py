@@ -292,8 +292,14 @@ def check_collections(collections: Mapping[str, CollectionSettings]) -> Mapping[
                 f"{name[:80]!r} cannot be the name of a collection: use letters, digits, '-' and '_', "
                 "and not memory, memory-root, sessions or extra-1"
             )
-    if len({collection.path for collection in collections.values()}) < len(collections):
-        raise ValueError("must be different folders")
+    known = dict[Path, str]()
+    for name, collection in collections.items():
+        first = known.setdefault(collection.path, name)
+        if first != name:
+            raise ValueError(
+                f"{collection.path} is already the collection {first!r}; choose another folder for {name!r}, or run "
+                f"`memoriter collection remove {first}` first"
+            )
     return collections
 
 

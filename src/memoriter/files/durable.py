@@ -48,7 +48,11 @@ def write_beside(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> P
     """Write a synced, hidden temporary file next to ``path``. The caller renames or removes it."""
     temporary = path.with_name(f".{path.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(temporary, flags, 0o600)
+    try:
+        descriptor = os.open(temporary, flags, 0o600)
+    except OSError as error:
+        error.filename = str(path)  # people know the file, not its temporary name
+        raise
     try:
         with os.fdopen(descriptor, "wb") as file:
             temporary.chmod(mode)  # regardless of the umask

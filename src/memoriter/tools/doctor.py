@@ -67,7 +67,10 @@ def examine(
         if settings.store.url is not None:
             fix = "Correct the server or `store.url`, then run this again."
             return [*findings, Finding("server", "wrong", message_of(error), fix)]
-        findings.append(Finding("index", "wrong", message_of(error), sentence("check.rebuild")))
+        fix = sentence("check.rebuild")
+        if isinstance(error.__cause__, OSError):  # a new index does not make a folder writable
+            fix = sentence("check.make_writable", path=settings.home)
+        findings.append(Finding("index", "wrong", message_of(error), fix))
     return findings
 
 
@@ -237,6 +240,9 @@ def _embedder(status: Status) -> Iterator[Finding]:
     if status.backend == "builtin" and status.embedded < status.chunks and not is_off:
         missing = status.chunks - status.embedded
         text = sentence("check.no_vectors", missing=missing, total=status.chunks)
-        yield Finding("vectors", "note", text, sentence("check.index"))
+        fix = (
+            sentence("check.index") if status.provider != "none" else ""
+        )  # the next finding names the reason
+        yield Finding("vectors", "note", text, fix)
     reason = details["embedder"] if works else problem
     yield Finding("embedder", "ok" if works else "note", reason if isinstance(reason, str) else str(reason))

@@ -17,11 +17,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from memoriter.errors import MemoriterError, NotFound
+from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files.durable import write
 from memoriter.integrations.installed_files import plugin_folder, program
 
@@ -87,7 +88,11 @@ class ClaudePlugin:
 
     def _write(self, options: Mapping[str, str]) -> None:
         plugin = self.folder / "plugin"
-        shutil.rmtree(plugin, ignore_errors=True)
+        try:
+            with suppress(FileNotFoundError):
+                shutil.rmtree(plugin)
+        except OSError as error:
+            raise WriteError(f"{plugin} cannot be replaced: {error.strerror}.") from error
         shutil.copytree(plugin_folder("claude-code"), plugin)
         before = [*program(), *(part for name, value in options.items() for part in (f"--{name}", value))]
         _edit(plugin / "hooks" / "hooks.json", lambda found: _with_hook_commands(found, before))
