@@ -80,7 +80,7 @@ def test_with_an_empty_slot_every_effect_says_why_there_is_no_memory(
 def test_an_unknown_plugin_gives_an_error_that_lists_the_known_ones(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-cor")
     assert agent.error == (
-        "The setting plugins.slots.memory = 'memory-cor' from --memory is not valid: "
+        "The setting plugins.slots.memory = 'memory-cor' from overrides is not valid: "
         "it must be one of memory-core, memory-lancedb, memory-full, none."
     )
     assert emit(agent, "agent_end", *TEA) == Effect(warnings=(agent.error,))

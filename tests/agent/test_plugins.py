@@ -116,7 +116,7 @@ def test_names_that_other_packages_offer_are_known(install: Install, workspace: 
     given = {"workspace": workspace, "home": tmp_path / "state", "plugins.slots.memory": "memory-bird"}
     agent = Agent.open(overrides=given)
     assert agent.error == (
-        "The setting plugins.slots.memory = 'memory-bird' from --memory is not valid: "
+        "The setting plugins.slots.memory = 'memory-bird' from overrides is not valid: "
         "it must be one of memory-core, memory-lancedb, memory-full, none, memory-birds."
     )
 
