@@ -285,23 +285,6 @@ def test_terms_beyond_the_budget_only_add_to_the_score(index: Index, monkeypatch
     assert found(index, "blip", "zork") == ["blip zork", "zork filler"]
 
 
-@pytest.mark.parametrize("where", [Filter(), Filter(source="memory")])
-def test_terms_beyond_the_budget_do_not_change_the_weight_of_others(
-    index: Index, monkeypatch: pytest.MonkeyPatch, where: Filter
-) -> None:
-    put(index, "many.md", *["blip filler"] * 30, *["filler filler"] * 70)
-    put(index, "both.md", "blip zork")
-    put(index, "one.md", "zork filler")
-    every = {match.rowid: match for match in index.keyword(["blip", "zork"], limit=200, where=where)}
-    monkeypatch.setattr("memoriter.store.keywords.MIN_BUDGET", 5)
-    ranked = index.keyword(["blip", "zork"], limit=200, where=where)
-    assert [match.rowid for match in ranked] == [101, 102]
-    assert [match.score for match in ranked] == pytest.approx([every[row].score for row in (101, 102)])
-    assert [match.contained for match in ranked] == pytest.approx(
-        [every[row].contained for row in (101, 102)]
-    )
-
-
 def test_a_common_term_alone_is_searched_in_the_newest_rows(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:

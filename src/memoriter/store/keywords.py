@@ -54,13 +54,6 @@ _UNFILTERED = f"""
     select f.rowid, -bm25(f.chunks_fts, {TITLE_WEIGHT}, 1.0) as score, {_CONTAINED} from chunks_fts f
     where f.chunks_fts match :query and f.rowid > :after order by score desc, f.rowid limit :limit"""  # noqa: S608 - constants
 
-# With common terms the expression names each rare term twice, and BM25 weighs it twice. Once is subtracted.
-_WEIGHED_ONCE = f"""
-    with found(id, score, contained) as materialized ({{}})
-    select found.id, found.score + bm25(f.chunks_fts, {TITLE_WEIGHT}, 1.0) as score, found.contained - {_CONTAINED}
-    from chunks_fts f cross join found on found.id = f.rowid
-    where f.chunks_fts match :rare order by score desc, found.id"""  # noqa: S608 - constants
-
 _TERMS = "select t.term, t.doc from json_each(?) wanted cross join chunks_terms t on t.term = wanted.value"
 
 
@@ -216,12 +209,10 @@ def search(
     plan = Plan.of(terms, known, lambda runs: frequencies.of(connection, runs), lambda: total(connection))
     if plan is None or limit <= 0:
         return []
-    statement = _statement(where)
     found: Any = connection.execute(
-        _WEIGHED_ONCE.format(statement) if plan.common else statement,
+        _statement(where),
         {
             "query": _expression(plan.rare, plan.common),
-            "rare": _expression(plan.rare, ()),
             "after": plan.first_row(lambda: int(value(connection, "select max(rowid) from chunks"))),
             "source": where.source,
             "prefix": where.path_prefix,
