@@ -2,7 +2,7 @@
 
 1. The keyword leg, the vector leg and the days that the query names propose candidates.
 2. Their values add up to a score. The best candidates form the shortlist.
-3. The shortlist is scored again, together with the chunks around each candidate, and aged.
+3. The shortlist is scored again, together with the chunks around each candidate and others of its day, and aged.
 4. The reranker reads the first candidates.
 5. The hits are the best chunks above the threshold, spread over files and joined with their neighbours.
 """
@@ -226,7 +226,7 @@ class Searcher:
         return FUSIONS[options.fusion]([leg for leg in legs if leg.values])
 
     def _rank(self, candidates: Candidates, around: Mapping[int, Sequence[int]]) -> list[Scored]:
-        """Score the shortlist again, each chunk together with the chunks around it, and lower old notes."""
+        """Score the shortlist again, each chunk with the chunks around it and of its day, and lower old notes."""
         rows = set[int]().union(*around.values())
         known = replace(candidates.vectors, values=candidates.cosines)
         cosines = complete(known, self.index, self.embedder, rows, candidates.keywords.values)

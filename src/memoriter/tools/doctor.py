@@ -240,9 +240,8 @@ def _embedder(status: Status) -> Iterator[Finding]:
     if status.backend == "builtin" and status.embedded < status.chunks and not is_off:
         missing = status.chunks - status.embedded
         text = sentence("check.no_vectors", missing=missing, total=status.chunks)
-        fix = (
-            sentence("check.index") if status.provider != "none" else ""
-        )  # the next finding names the reason
+        # Without an embedder, indexing does not help. The next finding names the reason.
+        fix = sentence("check.index") if status.provider != "none" else ""
         yield Finding("vectors", "note", text, fix)
     reason = details["embedder"] if works else problem
     yield Finding("embedder", "ok" if works else "note", reason if isinstance(reason, str) else str(reason))

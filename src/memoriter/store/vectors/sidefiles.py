@@ -111,7 +111,7 @@ class QuerySigns:
     """
 
     words: npt.NDArray[np.uint64]
-    #: The components of at least the usual size.
+    #: The large components.
     large: npt.NDArray[np.uint64]
     #: The bits of each component's level, 0 to 3, the lower one first.
     levels: Sequence[npt.NDArray[np.uint64]]
