@@ -47,11 +47,11 @@ def renders(name: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
 @renders("config")
 def config() -> str:
     """Render every setting, section by section."""
-    from memoriter.config import Settings, keys
+    from memoriter.config.settings import full_settings, keys
 
     lines: list[str] = []
     for section, group in groupby(keys().items(), key=lambda item: item[0].rpartition(".")[0]):
-        kind = _section(Settings, section) if section else None
+        kind = _section(full_settings(), section) if section else None
         lines += [f"### `{section}`", "", (kind.__doc__ or "").strip()] if kind else ["### General"]
         lines += ["", "| key | default | environment variable | meaning |", "| --- | --- | --- | --- |"]
         lines += [
@@ -65,10 +65,10 @@ def config() -> str:
 @renders("other-names")
 def other_names() -> str:
     """Render the names of other programs and the settings that they stand for."""
-    from memoriter.config.other_names import OTHER_NAMES
+    from memoriter.config.other_names import other_names as known_names
 
     lines = ["| name | setting |", "| --- | --- |"]
-    for other, name in OTHER_NAMES.items():
+    for other, name in known_names().items():
         settings = [name] if isinstance(name, str) else list(name(False))
         lines.append(f"| `{other}` | {', '.join(f'`{setting}`' for setting in settings)} |")
     return "\n".join([*lines, ""])

@@ -12,7 +12,7 @@ import memoriter
 
 ROOT = Path(memoriter.__file__).parent
 
-SHARED = {"records", "errors", "sentences", "invisible", "logs", "files", "background"}
+SHARED = {"extension", "records", "errors", "sentences", "invisible", "logs", "files", "background"}
 LEAVES = {"text", "embedding", "store"}
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -21,6 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sentences": set(),
     "invisible": set(),
     "logs": {"invisible"},
+    "extension": {"logs"},
     "background": {"errors"},
     "files": SHARED,
     "config": SHARED,

@@ -18,10 +18,11 @@ from typing import NamedTuple
 from pydantic import SecretStr
 
 from memoriter.config.fields import did_you_mean, nearest
-from memoriter.config.other_names import OTHER_NAMES
+from memoriter.config.other_names import other_names
 from memoriter.config.search import CollectionSettings, QmdPathSettings
 from memoriter.config.settings import keys
 from memoriter.errors import ConfigError, UntrustedConfig
+from memoriter.extension import extensions
 
 PREFIX = "MEMORITER_"
 CONFIG_VARIABLE = "MEMORITER_CONFIG"
@@ -45,6 +46,14 @@ SHARED_VARIABLES = {
     "VOYAGE_API_KEY": "embedding.voyage_api_key",
     "PINECONE_API_KEY": "pinecone.api_key",
 }
+
+
+def shared_variables() -> dict[str, str]:
+    """Return the variables that other tools use too, those of extensions included, with their settings."""
+    return SHARED_VARIABLES | {
+        name: key for extension in extensions() for name, key in extension.variables.items()
+    }
+
 
 #: A workspace may come from a cloned repository. Its file may tune the search, but not name programs, hosts or keys.
 WORKSPACE_MAY_SET = ("chunking.", "search.", "memory.citations", "files.patterns", "files.extra_paths")
@@ -134,7 +143,7 @@ def from_environment(environ: Mapping[str, str], cwd: Path, errors: list[ConfigE
     """Return what `MEMORITER_…` variables set, and the variables shared with other tools."""
     names = variables()
     layer = Layer()
-    for name in (*SHARED_VARIABLES, *sorted(_own_variables(environ))):
+    for name in (*shared_variables(), *sorted(_own_variables(environ))):
         if name not in names:
             near = nearest(name.removeprefix(PREFIX).lower().replace("__", "."), keys())
             errors.append(
@@ -191,7 +200,7 @@ def canonical(key: str) -> str:
     if key in keys():
         return key
     key = re.sub(r"(?<=[a-z0-9])[A-Z]", lambda letter: f"_{letter[0].lower()}", key)
-    for other, name in OTHER_NAMES.items():
+    for other, name in other_names().items():
         if isinstance(name, str) and (key == other or key.startswith(f"{other}.")):
             return name + key[len(other) :]
     return key
@@ -199,7 +208,7 @@ def canonical(key: str) -> str:
 
 def translate(key: str, value: object) -> list[tuple[str, object]]:
     """Return the settings that a key in snake case sets. Another program's setting may stand for several of ours."""
-    convert = OTHER_NAMES.get(key)
+    convert = other_names().get(key)
     if convert is None or isinstance(convert, str) or value is None:
         return [(key, value)]
     return list(convert(value).items())
@@ -208,10 +217,10 @@ def translate(key: str, value: object) -> list[tuple[str, object]]:
 def variables() -> dict[str, str]:
     """Return every environment variable that sets something, with its key."""
     others = {
-        variable(other): name if isinstance(name, str) else other for other, name in OTHER_NAMES.items()
+        variable(other): name if isinstance(name, str) else other for other, name in other_names().items()
     }
-    known = {name: key for name, key in others.items() if key in keys() or key in OTHER_NAMES}
-    return {**SHARED_VARIABLES, **known, **{variable(key): key for key in keys()}}
+    known = {name: key for name, key in others.items() if key in keys() or key in other_names()}
+    return {**shared_variables(), **known, **{variable(key): key for key in keys()}}
 
 
 def variable(key: str) -> str:
@@ -249,7 +258,7 @@ def _below(
         key = canonical(f"{prefix}{name}")
         if key in keys():
             yield key, value
-        elif key in OTHER_NAMES:
+        elif key in other_names():
             yield from translate(key, value)
         elif isinstance(value, dict) and key.count(".") < MAX_DEPTH:
             yield from _below(f"{key}.", value, origin, errors)

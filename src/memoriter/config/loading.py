@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from memoriter.config import layers
 from memoriter.config.layers import Layer, Value, printable, read
-from memoriter.config.settings import Settings, keys
+from memoriter.config.settings import Settings, full_settings, keys
 from memoriter.config.store import DEFAULT_TENANT, working_copy
 from memoriter.errors import ConfigError, UntrustedConfig
 
@@ -200,7 +200,7 @@ def _with_workspace(owner: Layer, explicit: Layer, cwd: Path) -> Layer:
 
 def _check(layer: Layer, errors: list[ConfigError]) -> Settings:
     try:
-        settings = Settings.model_validate(_nest(layer))
+        settings = full_settings().model_validate(_nest(layer))
     except ValidationError as error:
         errors.extend(_messages(error, layer))
     if errors:

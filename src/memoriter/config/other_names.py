@@ -7,8 +7,10 @@ them in camel case.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 from memoriter.config.fields import reject_bool
+from memoriter.extension import extensions, resolve
 
 Convert = Callable[[object], Mapping[str, object]]
 
@@ -72,3 +74,10 @@ OTHER_NAMES: Mapping[str, str | Convert] = {
     "min_score": "search.min_score",
 }
 """One setting for each name, or a function that returns the settings for its value."""
+
+
+@cache
+def other_names() -> Mapping[str, str | Convert]:
+    """Return the names of settings in other programs, with those that extensions know."""
+    added = {name: code for extension in extensions() for name, code in extension.other_names.items()}
+    return {**OTHER_NAMES, **{name: resolve(code) if ":" in code else code for name, code in added.items()}}

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, create_model, field_validator
 from pydantic.fields import FieldInfo
 
 from memoriter.config.conversations import (
@@ -41,6 +41,9 @@ from memoriter.config.search import (
 )
 from memoriter.config.store import StoreSettings, store_folder
 from memoriter.errors import ConfigError
+from memoriter.extension import extensions, resolve
+
+S = TypeVar("S", bound=Section)
 
 #: The entry point group in which installed packages offer a memory for the slot.
 MEMORY_ENTRY_POINTS = "memoriter.memory"
@@ -235,6 +238,14 @@ class Settings(Section):
         """Return every setting with its value and origin, in the order of the reference page."""
         return [Setting(key, _plain(self._value(key)), self.origin(key)) for key in keys()]
 
+    def section(self, kind: type[S]) -> S:
+        """Return the settings of an extension by the class that declares them."""
+        for extension in extensions():
+            for place, code in extension.settings.items():
+                if resolve(code) is kind and isinstance(found := self._value(place), kind):
+                    return found
+        raise ConfigError(f"No installed extension declares {kind.__name__}.")
+
     def _value(self, key: str) -> object:
         value: object = self
         for name in key.split("."):
@@ -243,9 +254,39 @@ class Settings(Section):
 
 
 @cache
+def full_settings() -> type[Settings]:
+    """Return the class of the settings with the sections of every installed extension."""
+    added = dict[str, list[type[Section]]]()
+    for extension in extensions():
+        for place, code in extension.settings.items():
+            added.setdefault(place, []).append(resolve(code))
+    return _extended(Settings, "", added)
+
+
+def _extended(section: type[S], place: str, added: Mapping[str, list[type[Section]]]) -> type[S]:
+    """Return a section with the fields and sections that extensions add to it and below it."""
+    inside = {other for other in added if other.startswith(place) and other != place.rstrip(".")}
+    bases: list[Any] = added.get(place.rstrip("."), [])
+    if not inside and not bases:
+        return section
+    fields = dict[str, Any]()
+    for name in dict.fromkeys(other.removeprefix(place).partition(".")[0] for other in sorted(inside)):
+        own = section.model_fields.get(name)
+        kind = own.annotation if own else added[f"{place}{name}"].pop(0)
+        assert isinstance(kind, type)
+        assert issubclass(kind, Section)
+        child = _extended(kind, f"{place}{name}.", added)
+        fields[name] = (child, Field(default_factory=child))
+    extended: type[S] = create_model(
+        section.__name__, __base__=(*bases, section), __doc__=section.__doc__, **fields
+    )
+    return extended
+
+
+@cache
 def keys() -> Mapping[str, FieldInfo]:
     """Return every setting by its dotted key, such as "search.max_results"."""
-    return dict(_walk(Settings, ""))
+    return dict(_walk(full_settings(), ""))
 
 
 def _walk(section: type[BaseModel], prefix: str) -> Iterator[tuple[str, FieldInfo]]:

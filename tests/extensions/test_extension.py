@@ -1,0 +1,103 @@
+"""Extensions: how they are found, what they add to the settings, and what happens if one is broken."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DECLARATION = """
+from pydantic import Field
+from memoriter.config.fields import Section
+from memoriter.extension import Extension, Offer
+
+class OwnSettings(Section):
+    "Settings of the example."
+    depth: int = Field(default=3, description="How deep.")
+
+class SearchFields(Section):
+    example_boost: float = Field(default=0.5, description="An addition to a section of the core.")
+
+extension = Extension(
+    name="example",
+    vector_engines={"example": Offer("example_extension:OwnSettings", extra="example", rank=2)},
+    settings={"memory.example": "example_extension:OwnSettings", "search": "example_extension:SearchFields"},
+    variables={"EXAMPLE_DEPTH": "memory.example.depth"},
+    other_names={"example.depth": "memory.example.depth"},
+)
+"""
+
+QUESTIONS = """
+import json
+from memoriter.config import load
+from memoriter.extension import offers, problems, ranked
+from example_extension import OwnSettings, SearchFields
+
+settings = load(environ={"EXAMPLE_DEPTH": "7"}, arguments={"search.example_boost": 0.25, "search.max_results": 2})
+print(json.dumps({
+    "depth": settings.section(OwnSettings).depth,
+    "origin": settings.origin("memory.example.depth"),
+    "boost": settings.section(SearchFields).example_boost,
+    "max_results": settings.search.max_results,
+    "offer": offers("vector_engines")["example"].load().__name__,
+    "ranked": [name for name, _ in ranked("vector_engines") if name == "example"],
+    "problems": dict(problems()),
+}))
+"""
+
+
+def installed(folder: Path, points: str) -> str:
+    """Write a package with these entry points as an installer would. Return the folder as a path for Python."""
+    folder.mkdir()
+    (folder / "example_extension.py").write_text(DECLARATION, encoding="utf-8")
+    metadata = folder / "example_extension-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: example-extension\nVersion: 1.0\n", encoding="utf-8"
+    )
+    (metadata / "entry_points.txt").write_text(f"[memoriter.extensions]\n{points}\n", encoding="utf-8")
+    return str(folder)
+
+
+def ask(path: str) -> dict[str, object]:
+    done = subprocess.run(
+        [sys.executable, "-c", QUESTIONS],
+        env={"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+ANSWER = {
+    "depth": 7,
+    "origin": "EXAMPLE_DEPTH",
+    "boost": 0.25,
+    "max_results": 2,
+    "offer": "OwnSettings",
+    "ranked": ["example"],
+    "problems": {},
+}
+
+
+def test_an_installed_package_adds_settings_and_parts(tmp_path: Path) -> None:
+    path = installed(tmp_path / "site", "example = example_extension:extension")
+    assert ask(path) == ANSWER
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ("missing_module:extension", "cannot be loaded: No module named 'missing_module'"),
+        ("example_extension:OwnSettings", "example_extension:OwnSettings is not an Extension"),
+    ],
+)
+def test_a_broken_extension_is_named_and_the_others_work(tmp_path: Path, value: str, reason: str) -> None:
+    path = installed(tmp_path / "site", f"example = example_extension:extension\nbroken = {value}")
+    assert ask(path) == {**ANSWER, "problems": {"broken": reason}}
