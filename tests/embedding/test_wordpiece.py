@@ -72,7 +72,11 @@ def test_every_character_has_the_same_tokens() -> None:
 
 
 def test_the_pages_and_notes_of_this_repository_have_the_same_tokens() -> None:
-    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "evals").rglob("corpus.jsonl")]
+    pages = [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "lab" / "evals").rglob("corpus.jsonl"),
+    ]
     lines = {line for page in pages for line in page.read_text("utf-8").splitlines()}
     assert len(lines) > 1000
     assert [line for line in lines if ours().encode(line) != theirs().encode(line).ids] == []

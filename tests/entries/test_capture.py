@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evals.capture import LANGUAGES, figures
+from lab.evals.capture import LANGUAGES, figures
 from memoriter.entries import Entries
 from memoriter.entries.capture import CaptureLimits, capture
 from memoriter.recall.render import Line, render

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from lab.soak.bytescan import holders
 from memoriter.entries import Draft, Entries
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry
-from soak.bytescan import holders
 
 DAY = 86_400.0
 

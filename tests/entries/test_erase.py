@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.soak.bytescan import holders
 from memoriter.entries import Draft, Entries
 from memoriter.entries.exchange import export_lines
 from memoriter.errors import EditConflict, NotFound, WriteError
@@ -15,7 +16,6 @@ from memoriter.recall.inject import Injector
 from memoriter.records import Entry
 from memoriter.store.erasure import vector_hash
 from memoriter.testing import HashEmbedder
-from soak.bytescan import holders
 
 SENTINEL = "quokkazebra42"
 CHINESE = "鸵鸟绝密计划"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from lab.soak.bytescan import holders
 from memoriter import Memory
 from memoriter.errors import EditConflict
 from memoriter.testing import HashEmbedder
-from soak.bytescan import holders
 
 MARK = "quokkazebra42"
 

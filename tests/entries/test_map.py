@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.soak.bytescan import holders
 from memoriter.entries import Draft, Entries
 from memoriter.entries.map import MapBuilder, project
 from memoriter.records import Entry
 from memoriter.store import entry_rows
 from memoriter.store.entry_store import Edit
-from soak.bytescan import holders
 
 TEXTS = [f"{what} number {n}" for what in ("Herons nest in marshes", "我喜欢喝绿茶") for n in range(6)]
 

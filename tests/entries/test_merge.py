@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.merge import HALVES, LANGUAGES, judged, losses, missed, pairs, wrong_merges
+from lab.evals.merge import HALVES, LANGUAGES, judged, losses, missed, pairs, wrong_merges
 from memoriter.entries import Draft, Entries
 from memoriter.entries.merge import Neighbour, edits, judge
 from memoriter.entries.opening import open_entries
@@ -210,7 +210,7 @@ def test_an_export_keeps_the_words_of_repetitions(entries: Entries, tmp_path: Pa
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_labelled_statement_is_lost_or_merged_wrongly(half: str, language: str) -> None:
     found = pairs(half, language)
-    results = judged(found, [None] * len(found))  # words alone; with a model: `python -m evals.merge`
+    results = judged(found, [None] * len(found))  # words alone; with a model: `python -m lab.evals.merge`
     assert [text for pair in found for text in losses(pair, None)] == []
     assert wrong_merges(results) == []
     for label, share in (("contradiction", 0.1), ("same", 0.25), ("refinement", 0.35)):

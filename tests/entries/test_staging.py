@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from lab.soak.bytescan import holders
 from memoriter.entries import Draft, Entries, EntryOptions
 from memoriter.errors import NotFound, WriteError
 from memoriter.records import Entry, Turn
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
-from soak.bytescan import holders
 
 DAY = 86_400.0
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from gateways import Running, Start
 
+from lab.soak.requests import ask_everything
 from memoriter.server.http.app import ERRORS
 from memoriter.tools.table import OPERATIONS
-from soak.requests import ask_everything
 
 STATUSES = {"200", *map(str, ERRORS)}
 
@@ -35,7 +35,7 @@ def test_the_list_of_operations_contains_the_required_access(gateway: Running) -
 @pytest.mark.integration
 @pytest.mark.timeout(3600)
 def test_generated_requests_never_cause_a_500(start: Start) -> None:
-    """`python -m soak requests` sends more of them."""
+    """`python -m lab.soak requests` sends more of them."""
     gateway = start(watch__enabled=False, gateway__limits__rate=10_000, gateway__limits__burst=10_000)
     token = gateway.gateway.tokens.create("admin")[1]
     answers = ask_everything(gateway.address, token, examples=6, fixed=True, both_modes=False)

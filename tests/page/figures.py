@@ -25,7 +25,7 @@ from large import WORDS, map_of, statements
 from measuring import cpu_seconds
 from serving import Served, served
 
-from evals.page import put
+from lab.page import put
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

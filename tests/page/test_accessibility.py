@@ -11,8 +11,9 @@ from serving import Served
 expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
 
 if TYPE_CHECKING:
-    from conftest import Visit
     from playwright.sync_api import Page
+
+    from conftest import Visit
 
 pytestmark = pytest.mark.integration
 

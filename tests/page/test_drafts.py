@@ -13,8 +13,9 @@ expect = pytest.importorskip("playwright.sync_api", reason="`make integration` i
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from conftest import Visit
     from playwright.sync_api import Locator, Page
+
+    from conftest import Visit
 
 pytestmark = pytest.mark.integration
 

@@ -15,8 +15,9 @@ from memoriter.server.http.bundle import ModuleCycle, join_scripts, join_styles
 from memoriter.server.http.pages import PageFiles
 
 if TYPE_CHECKING:
-    from conftest import Visit
     from serving import Served
+
+    from conftest import Visit
 
 WEB = Path(memoriter.__file__).parent / "server/web"
 MAX_REQUESTS = 12

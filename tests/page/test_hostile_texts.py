@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from browsing import Watched
+
     from conftest import Visit
 
 pytestmark = pytest.mark.integration

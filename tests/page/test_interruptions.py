@@ -11,8 +11,9 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="`make integration`
 expect = sync_api.expect
 
 if TYPE_CHECKING:
-    from conftest import Visit
     from playwright.sync_api import Page, Route
+
+    from conftest import Visit
 
 pytestmark = pytest.mark.integration
 

@@ -13,6 +13,7 @@ expect = sync_api.expect
 
 if TYPE_CHECKING:
     from browsing import Watched
+
     from conftest import Visit
 
 pytestmark = pytest.mark.integration

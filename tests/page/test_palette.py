@@ -9,8 +9,9 @@ import pytest
 expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
 
 if TYPE_CHECKING:
-    from conftest import Visit
     from serving import Served
+
+    from conftest import Visit
 
 pytestmark = pytest.mark.integration
 

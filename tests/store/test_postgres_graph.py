@@ -16,8 +16,9 @@ from memoriter.records import Identity
 from memoriter.store import Filter
 
 if TYPE_CHECKING:
-    from conftest import OpenDatabase
     from postgres_cluster import PostgresCluster
+
+    from conftest import OpenDatabase
 
 pytestmark = pytest.mark.skipif(
     platform.machine() == "aarch64" and " sve" not in Path("/proc/cpuinfo").read_text(),

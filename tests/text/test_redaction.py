@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.redaction import KINDS, caught
+from lab.evals.redaction import KINDS, caught
 from memoriter.text.redaction import find_secrets, redact, without_private
 
 A40 = "abcdefghij0123456789ABCDEFGHIJ0123456789"

@@ -3,7 +3,7 @@
 A wrong merge hides a statement, while a duplicate only costs space. In doubt, statements are different. They are the
 same only if their content words agree in order, or were moved in a way that keeps their roles, and if denials, numbers,
 names and tenses agree. Similar meaning is never enough: words decide what may be merged, and the cosine decides what
-must not. ``python -m evals.merge`` measures this on labelled pairs.
+must not. ``python -m lab.evals.merge`` measures this on labelled pairs.
 """
 
 from __future__ import annotations

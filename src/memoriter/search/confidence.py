@@ -8,8 +8,8 @@ A score orders the hits of one query. It does not say whether the best of them i
 - ``words``: the share of the query's words that the text contains, weighted by how rare they are.
 - ``gap``: how far the score is behind the best score of the answer.
 
-``python -m evals.calibrate`` fits the model and writes ``confidence.json``. There is one set of coefficients for each
-combination of features, since a search may have no reranker or no vectors. Other embedders have cosines on another
+``python -m lab.evals.calibrate`` fits the model and writes ``confidence.json``. There is one set of coefficients for
+each combination of features, since a search may have no reranker or no vectors. Other embedders have cosines on another
 scale, so beside a reranker only those of the bundled embedder count.
 """
 

@@ -8,7 +8,7 @@ A statement that changes something often shares no word with the question: "wher
 worked before, not "left Tidewater for Halden". Therefore the line of the first hit is the query of a second search, and
 the reranker compares it with the newer lines that are nearest to it. A logistic model decides whether one of them
 replaces the hit, by the cosine, by what the reranker says about a replacement, and by how far the newer line is ahead
-of the others. ``python -m evals.updates --fit`` fits it.
+of the others. ``python -m lab.evals.updates --fit`` fits it.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time. Where that
 does not tell, the sentence that announces a change is the newer one. A question about the past ("where did I live

@@ -1,4 +1,0 @@
-"""Benchmarks: speed and size of memoriter, compared with sqlite-vec and plain FTS5 in one run.
-
-Not part of the installed package. `python -m bench` runs everything. `docs/benchmarks.md` has the tables of one run.
-"""

@@ -1,0 +1,229 @@
+"""Shared fixtures: an isolated home, a clean environment, and no model unless a test asks for one."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+import typer.testing
+from postgres_cluster import PostgresCluster, shared_cluster
+
+from memoriter import Memory
+from memoriter.embedding import Embedder
+from memoriter.testing import HashEmbedder
+
+if TYPE_CHECKING:
+    from memoriter.store.postgres import PostgresDatabase
+
+OpenDatabase = Callable[..., "PostgresDatabase"]
+
+PREFIXES = (
+    "MEMORITER_",
+    "MEMORY_DIR",
+    "STORAGE_DIR",
+    "OLLAMA_",
+    "OPENAI_",
+    "GEMINI_",
+    "GOOGLE_",
+    "VOYAGE_",
+    "PINECONE_",
+)
+KEPT_VARIABLES = ("MEMORITER_SOAK", "MEMORITER_TEST_MODEL")
+
+# Every run tests the same examples, however busy the machine is. `make soak` looks for new ones.
+_SOAK_PROFILE = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("soak", _SOAK_PROFILE)
+hypothesis.settings.load_profile("soak" if os.environ.get("MEMORITER_SOAK") else "ci")
+
+# Building the commands of the program takes longer than most of them.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+
+_ONLY_INTEGRATION = re.compile(r"^pytestmark = (?:\[[^\]]*?)?pytest\.mark\.integration", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip modules that have only integration tests in a run without them: some load torch or a browser driver."""
+    if "not integration" not in config.option.markexpr or collection_path.suffix != ".py":
+        return None
+    return True if _ONLY_INTEGRATION.search(collection_path.read_text("utf-8")) else None
+
+
+def pytest_collection_finish() -> None:
+    """Exclude the loaded modules from garbage collection. A full collection takes a second otherwise."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def new_home(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Return a function that creates an empty home. `mktemp` would list the homes of all tests before, every time."""
+    folder, numbers = tmp_path_factory.mktemp("homes"), itertools.count()
+
+    def create() -> Path:
+        home = folder / str(next(numbers))
+        home.mkdir()
+        return home
+
+    return create
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_resident_process() -> Iterator[None]:
+    """Start no process that outlives the tests, also from fixtures that a whole module shares."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setenv("MEMORITER_RESIDENT__ENABLED", "false")
+        yield
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, new_home: Callable[[], Path]) -> None:
+    """Isolate tests from the settings and memories of the person who runs them."""
+    for name in list(os.environ):
+        if name.startswith(PREFIXES) and name not in KEPT_VARIABLES:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(new_home()))
+    # Tests of the resident process switch it on and stop it.
+    monkeypatch.setenv("MEMORITER_RESIDENT__ENABLED", "false")
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """An empty workspace."""
+    root = tmp_path / "workspace"
+    (root / "memory").mkdir(parents=True)
+    return root
+
+
+@pytest.fixture
+def note(workspace: Path) -> Callable[[str, str], Path]:
+    """Return a function that writes a note into the workspace."""
+
+    def write(path: str, text: str) -> Path:
+        file = workspace / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        return file
+
+    return write
+
+
+OpenMemory = Callable[..., Memory]
+
+
+@pytest.fixture
+def open_memory(workspace: Path, tmp_path: Path) -> Iterator[OpenMemory]:
+    """Return a function that opens the memory of the workspace, by default without a model; close all at the end."""
+    memories: list[Memory] = []
+
+    def open_(embedder: Embedder | None = None, **overrides: object) -> Memory:
+        settings = {key.replace("__", "."): value for key, value in overrides.items()}
+        if embedder is None and "embedding.provider" not in settings:
+            embedder = HashEmbedder()
+        settings.setdefault("search.rerank", False)
+        memory = Memory.open(workspace, home=tmp_path / "state", embedder=embedder, overrides=settings)
+        memories.append(memory)
+        return memory
+
+    yield open_
+    for memory in memories:
+        memory.close()
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[PostgresCluster]:
+    """One real Postgres server for the session, shared by all workers. A test uses a tenant of its own on it."""
+    alone = worker_id == "master"
+    folder = tmp_path_factory.getbasetemp() if alone else tmp_path_factory.getbasetemp().parent
+    with shared_cluster(folder / "postgres.json") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def postgres_database(postgres: PostgresCluster) -> Iterator[OpenDatabase]:
+    """Return a function that opens the rows of an agent, by default of a new tenant. Close all at the end."""
+    from memoriter.store.postgres import PostgresDatabase, open_server
+
+    tenant = uuid.uuid4().hex
+    databases: list[PostgresDatabase] = []
+
+    def open_(
+        agent: str = "main", *, tenant: str = tenant, url: str = postgres.url, area: str = "entries"
+    ) -> PostgresDatabase:
+        databases.append(PostgresDatabase(open_server(url), agent=agent, tenant=tenant, area=area))
+        return databases[-1]
+
+    yield open_
+    for database in databases:
+        database.close()
+
+
+RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+class ForkServer:
+    """A process that has loaded everything and runs each command in a fork of it.
+
+    It has a session of its own, so that a test that ends a group of processes does not end it. If it has ended, the
+    next command starts another one.
+    """
+
+    def __init__(self) -> None:
+        self._server: subprocess.Popen[bytes] | None = None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._server is None or self._server.poll() is not None:
+            self.close()
+            command = [sys.executable, str(Path(__file__).with_name("tests") / "fork_server.py")]
+            self._server = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
+        return self._server
+
+    def run(
+        self, arguments: list[str], environment: Mapping[str, str], data: bytes = b"", cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run the command line with these arguments."""
+        call = {
+            "arguments": arguments,
+            "data": data.hex(),
+            "environment": dict(environment),
+            "cwd": str(cwd or Path.cwd()),
+        }
+        server = self._start()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(call).encode() + b"\n")
+        server.stdin.flush()
+        result = json.loads(server.stdout.readline())
+        output, error = bytes.fromhex(result["output"]), bytes.fromhex(result["error"])
+        return subprocess.CompletedProcess(arguments, result["code"], output, error)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._server is not None:
+            with contextlib.suppress(BrokenPipeError), self._server as server:
+                assert server.stdin is not None
+                server.stdin.close()
+            self._server = None
+
+
+@pytest.fixture(scope="session")
+def run_forked() -> Iterator[RunForked]:
+    """Run the command line in a fork of a process that has loaded everything, because imports take most of the time."""
+    server = ForkServer()
+    yield server.run
+    server.close()

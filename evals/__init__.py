@@ -1,5 +1,0 @@
-"""Evaluations of retrieval on labelled sets, through the public `Memory`.
-
-They are not part of the installed package. `python -m evals --help` lists the commands, and `README.md` explains the
-figures.
-"""

@@ -1,0 +1,1 @@
+"""Measurements, training and the soak: what the project runs on the package and does not ship."""

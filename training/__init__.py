@@ -1,4 +1,0 @@
-"""The training of memoriter-embed-1: data, teachers, training, export and evaluation.
-
-Not part of the installed package. Start with README.md; `python -m training --help` lists the steps.
-"""
