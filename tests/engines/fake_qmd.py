@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
+CONFIG = Path(os.environ.get("QMD_CONFIG_DIR", HERE)) / "index.yml"
 INDEX = Path(os.environ.get("XDG_CACHE_HOME", HERE)) / "qmd" / "index.sqlite"
 
 
@@ -23,6 +24,8 @@ def main() -> None:
     command, _, only = fault.partition(" on ")
     if command and (not only or arguments[0] == only):
         broken(command)
+    if arguments[0] != "--version":
+        add_models()
     {"--version": version, "update": update, "embed": embed}.get(arguments[0], search)(arguments)
 
 
@@ -60,12 +63,25 @@ def version(_: list[str]) -> None:
     print("qmd 2.8.3 (stand-in)")
 
 
+def config() -> dict[str, dict[str, dict[str, str]]]:
+    return json.loads(CONFIG.read_text())
+
+
+def add_models() -> None:
+    """Add missing models to the configuration in place, as the real program does."""
+    models = {"embed": "hf:embed", "generate": "hf:generate", "rerank": "hf:rerank"}
+    known = config()
+    if known.get("models", {}).keys() != models.keys():
+        CONFIG.write_text(json.dumps({**known, "models": models | known.get("models", {})}))
+        with (HERE / "rewritten").open("a") as rewritten:
+            rewritten.write("x")
+
+
 def update(_: list[str]) -> None:
-    config = json.loads((Path(os.environ["QMD_CONFIG_DIR"]) / "index.yml").read_text())
     old = json.loads(INDEX.read_text()) if INDEX.exists() else {}
     new = {
         f"qmd://{name}/{file.relative_to(one['path'])}": file.read_text(errors="replace")
-        for name, one in config["collections"].items()
+        for name, one in config()["collections"].items()
         for file in sorted(Path(one["path"]).glob("*.md" if name == "memory-root" else "**/*"))
         if file.is_file() and not file.is_symlink() and file.suffix == ".md"
     }
@@ -85,6 +101,9 @@ def search(arguments: list[str]) -> None:
     split = arguments.index("--")
     flags, (query,) = arguments[1:split], arguments[split + 1 :]
     names = [flags[at + 1] for at, flag in enumerate(flags) if flag == "-c"]
+    for name in names:
+        if name not in config()["collections"]:
+            sys.exit(f"Collection not found: {name}")
     limit = int(flags[flags.index("-n") + 1])
     index = json.loads(INDEX.read_text()) if INDEX.exists() else {}
     texts = {file: text for file, text in index.items() if file.split("/")[2] in names}

@@ -52,6 +52,11 @@ class StandIn:
         file = self.folder / "calls"
         return [tuple(json.loads(line)) for line in file.read_text().splitlines()] if file.exists() else []
 
+    def rewritten(self) -> int:
+        """Return how often the program has rewritten its configuration in place."""
+        file = self.folder / "rewritten"
+        return len(file.read_text()) if file.exists() else 0
+
     def leftover_processes(self) -> list[int]:
         """Return the processes of a hanging call that are still alive."""
         file = self.folder / "pids"

@@ -32,6 +32,8 @@ def printer(tmp_path_factory: pytest.TempPathFactory) -> tuple[StandIn, Qmd]:
     """A fake program that records its arguments, called as the real one."""
     folder = tmp_path_factory.mktemp("printer")
     standin = StandIn.make(folder / "bin")
+    (folder / "config").mkdir()
+    (folder / "config" / "index.yml").write_text('{"collections": {"memory": {}, "sessions": {}}}')
     return standin, Qmd([str(standin.command)], folder)
 
 

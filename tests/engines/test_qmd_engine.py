@@ -325,6 +325,60 @@ def test_status_describes_qmd_and_its_index(note, open_qmd, workspace) -> None:
     assert engine.probe_vector() is None
 
 
+def test_a_check_follows_the_first_update(note, open_qmd, standin) -> None:
+    note("memory/a.md", "heron\n")
+    engine = open_qmd()
+    assert engine.probe_vector() is None
+    assert [call[0] for call in standin.calls()] == ["--version", "update", "search"]
+
+
+def test_a_check_waits_a_limited_time_for_the_first_update(note, open_qmd, standin) -> None:
+    note("memory/a.md", "heron\n")
+    standin.fault("hang on update")
+    engine = open_qmd(command_timeout_s=0.1)
+    assert engine.probe_vector() == (
+        "qmd is still building its first index. Run `memoriter index` to wait for it."
+    )
+    assert standin.calls("search") == []
+
+
+def test_qmd_rewrites_its_configuration_only_at_its_first_start(
+    note, open_qmd, standin, workspace, tmp_path
+) -> None:
+    """Another qmd that reads the file meanwhile finds no collections."""
+    note("memory/a.md", "heron\n")
+    open_qmd().search(Query("heron"))
+    again = open_qmd()
+    note("memory/b.md", "heron\n")
+    assert places(again.search(Query("heron"))) == ["memory/a.md#L1-L1", "memory/b.md#L1-L1"]
+    (tmp_path / "extra").mkdir()
+    open_qmd(extra_paths=(tmp_path / "extra",)).search(Query("heron"))
+    assert standin.rewritten() == 1
+
+
+def test_qmds_own_model_returns_when_the_setting_is_removed(note, open_qmd) -> None:
+    note("memory/a.md", "heron\n")
+    models = []
+    for embed_model in (None, "mine.gguf", None):
+        engine = open_qmd(embed_model=embed_model)
+        engine.search(Query("heron"))
+        models.append(json.loads((engine.qmd.config / "index.yml").read_text())["models"]["embed"])
+    assert models == ["hf:embed", "mine.gguf", "hf:embed"]
+
+
+def test_collections_that_another_process_added_and_removed(note, open_qmd, workspace) -> None:
+    (workspace / "MEMORY.md").write_text("stork\n")
+    one, other = open_qmd(), open_qmd()
+    assert one.search(Query("heron")).hits == ()
+    note("memory/a.md", "heron\n")
+    for engine in (one, other):
+        assert places(engine.search(Query("heron"))) == ["memory/a.md#L1-L1"]
+    (workspace / "memory/a.md").unlink()
+    (workspace / "memory").rmdir()
+    for engine in (one, other):
+        assert engine.search(Query("heron")).hits == ()
+
+
 def test_only_the_owner_can_read_the_files_of_qmd(note, open_qmd) -> None:
     note("MEMORY.md", "heron\n")
     engine = open_qmd()
@@ -357,7 +411,7 @@ def test_with_a_model_qmd_embeds_and_searches_both_legs(note, open_qmd, standin,
     named = open_qmd(search_mode="query", embed_model=str(models / "embed.gguf"), folder=tmp_path / "other")
     named.search(Query("heron"))
     config = json.loads((named.qmd.config / "index.yml").read_text())
-    assert config["models"] == {"embed": str(models / "embed.gguf")}
+    assert config["models"]["embed"] == str(models / "embed.gguf")
 
 
 def test_the_threshold_applies_to_similarities(note, open_qmd, tmp_path) -> None:

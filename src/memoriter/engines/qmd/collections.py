@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import yaml
+
 from memoriter.files.scan import absolute
 from memoriter.records import Source
 
@@ -64,11 +66,29 @@ def _escape(name: str) -> str:
     return "".join(f"\\{char}" if char in _GLOB_CHARACTERS else char for char in name)
 
 
-def index_yml(collections: Sequence[Collection], embed_model: str | None) -> str:
-    """Return the configuration of qmd. JSON is valid YAML and quotes every name and path correctly."""
+def write_configuration(file: Path, collections: Sequence[Collection], embed_model: str | None) -> None:
+    """Write the configuration of qmd if it differs. JSON is valid YAML and quotes every name and path correctly.
+
+    The models that qmd has added are kept. Without them, qmd adds them at its next start and rewrites the file in
+    place. Another qmd that reads the file at that moment finds no collections.
+    """
+    known = _read(file)
     content: dict[str, object] = {
-        "collections": {item.name: {"path": str(item.root), "pattern": item.pattern} for item in collections}
+        "collections": {item.name: {"path": str(item.root), "pattern": item.pattern} for item in collections},
+        "models": {"embed": embed_model} if embed_model else {},
+        "embed_model": embed_model or "",  # ignored by qmd; says for which setting it added the models
     }
-    if embed_model:
-        content["models"] = {"embed": embed_model}
-    return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    match known:
+        case {"models": dict(models), "embed_model": meant} if meant == content["embed_model"]:
+            content["models"] = models
+    if content != known:
+        new = file.with_suffix(".new")
+        new.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", "utf-8")
+        new.replace(file)
+
+
+def _read(file: Path) -> object:
+    try:
+        return yaml.safe_load(file.read_text("utf-8", "replace"))
+    except (FileNotFoundError, yaml.YAMLError):
+        return None

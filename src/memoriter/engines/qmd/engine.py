@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.engines.qmd.collections import Collection, collections_of, index_yml
+from memoriter.engines.qmd.collections import Collection, collections_of, write_configuration
 from memoriter.engines.qmd.command import (
     MAX_QUERY_CHARS,
     Qmd,
@@ -223,7 +223,10 @@ class QmdEngine:
     def _catch_up(self, files: Sequence[FoundFile]) -> str | None:
         marked, self._marked = self._marked, False
         wait_s = min(self.settings.schedule.wait_s, self.settings.timeout_s * (1 - SEARCH_SHARE))
-        return self.updater.catch_up(self._signature(files), wait_s=wait_s, marked=marked)
+        missing = self.updater.catch_up(self._signature(files), wait_s=wait_s, marked=marked)
+        if missing is None:  # another process may have made the update
+            self.collections = self._current_collections()
+        return missing
 
     def _files(self) -> tuple[FoundFile, ...]:
         return self.workspace.scan().files
@@ -251,11 +254,9 @@ class QmdEngine:
         return collections_of(self.workspace, self.exports.folder if self.exports else None)
 
     def _configure(self) -> tuple[Collection, ...]:
-        """Write qmd's configuration. qmd adds to it, so it is written before each update."""
+        """Write qmd's configuration. qmd may change it, so it is checked before each update."""
         collections = self._current_collections()
-        new = self.qmd.config / "index.yml.new"
-        new.write_text(index_yml(collections, self.settings.embed_model), "utf-8")
-        new.replace(self.qmd.config / "index.yml")
+        write_configuration(self.qmd.config / "index.yml", collections, self.settings.embed_model)
         self._link_models()
         return collections
 
@@ -398,11 +399,14 @@ class QmdEngine:
         return self._without_vectors()
 
     def probe_vector(self) -> str | None:
-        """Run one search in the configured mode. Return None if that works, otherwise an error message."""
+        """Run one search in the configured mode, after the first update. Return an error message if it fails."""
         if missing := self._without_vectors():
             return missing
+        deadline = time.monotonic() + self.settings.command_timeout_s
         try:
-            self._find("memoriter", None, 1, time.monotonic() + self.settings.command_timeout_s)
+            if self.updater.indexed is None:
+                self.updater.catch_up(self._signature(self._files()), wait_s=self.settings.command_timeout_s)
+            self._find("memoriter", None, 1, deadline)
         except MemoriterError as error:
             return str(error)
         return None
