@@ -15,6 +15,8 @@ from rich.cells import cell_len
 
 from memoriter.cli.app import app
 from memoriter.cli.grouping import GROUPS
+from memoriter.config import load
+from memoriter.resident import command_line
 
 
 @pytest.fixture
@@ -83,6 +85,56 @@ def test_a_text_needs_no_quotes(memoriter: Run) -> None:
     added = json.loads(memoriter("add", "I", "prefer", "tabs", "over", "spaces", "--json").stdout)
     assert added["text"] == "I prefer tabs over spaces"
     assert memoriter("save", "Anna", "prefers", "tea").stdout.startswith("Saved: memory/")
+
+
+def test_only_the_first_word_names_the_command(memoriter: Run, note) -> None:
+    note("MEMORY.md", "# Hooks\n\nThe hook claude-code reads each prompt.\n")
+    added = memoriter("add", "hook", "claude-code", "reads", "my", "prompt")
+    assert (added.returncode, added.stdout.split(":")[0], added.stderr) == (0, "Added", "")
+    assert "hook claude-code reads my prompt" in memoriter("list").stdout
+    found = memoriter("search", "hook", "claude-code", stdin=b'{"prompt": "x"}')
+    assert "The hook claude-code reads each prompt." in found.stdout
+    home = memoriter("--home", "hook", "search", "claude-code")
+    assert (home.returncode, "There is no folder" in home.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "unknown", "words"),
+    [
+        ("search tea", {}, [], ["search", "tea"]),
+        ("--home h --agent=a search tea", {"home": "h", "agent": "a"}, [], ["search", "tea"]),
+        ("search --store u tea --home=h -n 3", {"store": "u", "home": "h"}, [], ["search", "tea", "-n", "3"]),
+        ("--bogus hook x --what", {}, ["--bogus"], ["hook", "x", "--what"]),
+        ("--home hook claude-code", {"home": "hook"}, [], ["claude-code"]),
+        ("search -- --home h", {}, [], ["search", "--", "--home", "h"]),
+        ("-- --home h", {}, ["--"], ["--home", "h"]),
+        ("search --home", {}, [], ["search", "--home"]),
+        ("--home", {}, ["--home"], []),
+        ("save -", {}, [], ["save", "-"]),
+        ("", {}, [], []),
+    ],
+)
+def test_a_command_line_is_global_options_and_words(
+    arguments: str, options: dict[str, str], unknown: list[str], words: list[str]
+) -> None:
+    line = command_line.read(arguments.split())
+    assert (line.options, line.unknown, line.words) == (options, unknown, words)
+
+
+@pytest.mark.parametrize(
+    ("option", "environ"),
+    [
+        (None, {}),
+        ("~/mine", {"MEMORITER_HOME": "/other"}),
+        (None, {"MEMORITER_HOME": "~/a", "STORAGE_DIR": "/b"}),
+        (None, {"STORAGE_DIR": "relative/b", "MEMORITER_HOME": ""}),
+    ],
+)
+def test_clients_of_the_resident_process_find_the_same_home_as_the_settings(
+    option: str | None, environ: dict[str, str]
+) -> None:
+    settings = load(arguments={"home": option}, environ=environ)
+    assert command_line.find_home({"home": option} if option else {}, environ) == str(settings.home)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,12 @@ import sys
 TYPE_CHECKING = False  # `typing` costs a third of the start
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import NoReturn
 
     import typer
 
     from memoriter.cli.context import GlobalOptions
+    from memoriter.resident.command_line import HookCommand
 
 #: Words of pydantic in the messages of typer, and what we write instead.
 _PLAIN_WORDS = {
@@ -34,10 +36,11 @@ def main() -> None:
     try:
         _prepare_output()
         from memoriter.resident import calls
+        from memoriter.resident.command_line import read, read_hook
 
-        if "hook" in arguments:
-            _answer_hook(arguments)
-        status = calls.run_command(arguments)
+        if hook := read_hook(arguments):
+            _answer_hook(hook, arguments)
+        status = calls.run_command(read(arguments), arguments)
         raise SystemExit(execute(arguments) if status is None else status)
     except KeyboardInterrupt:
         raise SystemExit(130) from None
@@ -55,19 +58,18 @@ def _prepare_output() -> None:
         sys.stdout.reconfigure(encoding=encoding, errors="replace")
 
 
-def _answer_hook(arguments: list[str]) -> None:
-    """Answer a hook and end the process; return if it is another command."""
+def _answer_hook(command: HookCommand, arguments: list[str]) -> NoReturn:
+    """Answer a hook and end the process."""
     from memoriter.resident import calls
 
     unanswered = None
     try:
-        calls.answer_hook(arguments)
+        calls.answer_hook(command, arguments)
     except calls.Unanswered as failure:
         unanswered = failure
-    from memoriter.integrations.claude_code.hook import main, parse
+    from memoriter.integrations.claude_code.hook import main
 
-    if command := parse(arguments):
-        main(command, unanswered)
+    main(command, unanswered)
 
 
 def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> int:
@@ -106,7 +108,9 @@ def _report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     if context is not None:
         sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n")
     sys.stderr.write(f"Error: {message}\n")
-    return error.exit_code
+    # Claude Code treats status 2 as a veto. It may have called a hook with a wrong option before the first word.
+    is_unknown = context is None or context.parent is None
+    return 1 if is_unknown and "hook" in arguments else error.exit_code
 
 
 def _report(message: str, arguments: Sequence[str]) -> int:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from typer.core import TyperArgument, TyperGroup
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-#: Options of the program itself. They also work after the command, unless the command has one of the same name.
-GLOBAL_OPTIONS = ("--workspace", "--home", "--agent", "--config", "--store")
+from memoriter.resident.command_line import read
 
 #: Every command with one line about it, by group.
 GROUPS: dict[str, dict[str, str]] = {
@@ -96,35 +92,16 @@ class CommandGroup(TyperGroup):
         _name_arguments(self)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments. Global options may also follow the command."""
-        return super().parse_args(ctx, self._with_global_options_first(list(args)))
+        """Parse the arguments. Global options may also follow the command, unless it has one of the same name."""
+        own = [option.removeprefix("--") for option in self._own_options(read(args).words)]
+        return super().parse_args(ctx, read(args, own=own).ordered())
 
-    def _with_global_options_first(self, arguments: list[str]) -> list[str]:
-        names = list(self._command_positions(arguments))
-        if not names:
-            return arguments
+    def _own_options(self, words: list[str]) -> list[str]:
+        """Return the options of the command that the words begin with, or of the command of its group."""
         command: Any = self
-        for position in names:
-            command = command.commands[arguments[position]]
-        own = {option for parameter in command.params for option in parameter.opts}
-        start = names[-1] + 1
-        moved, left = _split_options(arguments[start:], [name for name in GLOBAL_OPTIONS if name not in own])
-        return [*moved, *arguments[:start], *left]
-
-    def _command_positions(self, arguments: list[str]) -> Iterator[int]:
-        """Yield where the command is, and where the command of its group is."""
-        group: Any = self
-        position = 0
-        while position < len(arguments) and group is not None:
-            word = arguments[position]
-            if word.startswith("-"):
-                position += 2 if word in GLOBAL_OPTIONS else 1
-                continue
-            command = getattr(group, "commands", {}).get(word)
-            if command is None:
-                return
-            yield position
-            position, group = position + 1, command if hasattr(command, "commands") else None
+        while words and hasattr(command, "commands"):
+            command, words = command.commands.get(words[0]), words[1:]
+        return [option for parameter in getattr(command, "params", ()) for option in parameter.opts]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in groups, with one line each."""
@@ -150,22 +127,3 @@ def _name_arguments(command: Any) -> None:
             parameter.__class__ = NamedArgument
     for subcommand in getattr(command, "commands", {}).values():
         _name_arguments(subcommand)
-
-
-def _split_options(words: list[str], names: list[str]) -> tuple[list[str], list[str]]:
-    """Return the options of these names with their values, and the other words. Nothing after ``--`` is an option."""
-    moved, left = list[str](), list[str]()
-    remaining = iter(words)
-    for word in remaining:
-        name, equals, _ = word.partition("=")
-        if word == "--":
-            left += [word, *remaining]
-        elif name in names:
-            moved += (
-                [word]
-                if equals
-                else [word, *(value for value in [next(remaining, None)] if value is not None)]
-            )
-        else:
-            left.append(word)
-    return moved, left

@@ -338,13 +338,12 @@ def hook(
 ) -> None:
     """Answer a hook of a host. Reads JSON from standard input, prints at most one JSON object, and exits with 0."""
     from memoriter.integrations.claude_code.hook import main
-    from memoriter.integrations.claude_code.hook_input import HookCommand
+    from memoriter.resident.command_line import GLOBAL_OPTIONS, HookCommand
 
     # `memoriter.cli.main` answers hooks without typer. This function serves `--help` and programs that run the app.
-    options: GlobalOptions = context.obj
-    named = {**options.arguments(), "config": options.config}
+    named = {name: getattr(context.obj, name) for name in GLOBAL_OPTIONS}
     given = {name: str(value) for name, value in named.items() if value is not None}
-    main(HookCommand(host, event, deadline, wait, server, given))
+    main(HookCommand(host, event, deadline_s=deadline, wait=wait, server=server, options=given))
 
 
 def process_queue(context: typer.Context, as_json: Json = False) -> None:

@@ -11,19 +11,18 @@ import time
 
 from memoriter.resident import client
 from memoriter.resident.client import Connection, DeadlineMissed, TimeLimit, Unavailable
+from memoriter.resident.command_line import find_home
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import NoReturn
 
+    from memoriter.resident.command_line import CommandLine, HookCommand
+
 #: Commands that the resident process runs: they only read, ask nothing and print one answer.
 COMMANDS = ("search", "get", "why")
-#: Options before the command that have a value.
-OPTIONS = ("workspace", "home", "agent", "config")
-#: Time for the answer of a hook, in seconds, unless its command line names another.
-DEADLINE_S = 2.0
-#: Share of that time after which a hook for the end of a turn queues the session itself.
+#: Share of the time for an answer after which a hook for the end of a turn queues the session itself.
 QUEUEING_SHARE = 0.5
 #: Events that wait for text. The others only queue a session.
 PROMPT_EVENTS = ("SessionStart", "UserPromptSubmit")
@@ -33,16 +32,14 @@ MAX_INPUT_BYTES = 16 * 1024 * 1024
 # ---- commands --------------------------------------------------------------------------------------------------
 
 
-def run_command(arguments: Sequence[str]) -> int | None:
+def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
     """Let the resident process run a command and print its output; return its status, None if it could not."""
-    options, words = _split(arguments)
-    if not words or words[0] not in COMMANDS or {"-h", "--help"} & {*words}:
+    if line.command not in COMMANDS or line.unknown or {"-h", "--help"} & {*line.words}:
         return None
-    options |= _named(words, OPTIONS)  # they may also follow the command
-    if not _can_serve(options):
+    if not _can_serve(line.options):
         return None
-    home = client.find_home(options, os.environ)
-    if "home" in options and not os.path.isdir(home):  # noqa: PTH112 - pathlib is slow
+    home = find_home(line.options, os.environ)
+    if "home" in line.options and not os.path.isdir(home):  # noqa: PTH112 - pathlib is slow
         return None  # the command says so; the process would create it
     try:
         with TimeLimit(client.wait_s()):
@@ -51,7 +48,7 @@ def run_command(arguments: Sequence[str]) -> int | None:
             {
                 "operation": "command",
                 "arguments": {"arguments": list(arguments)},
-                "caller": client.describe_caller(options),
+                "caller": client.describe_caller(line.options),
             }
         )
     except (Unavailable, OSError):
@@ -63,17 +60,6 @@ def run_command(arguments: Sequence[str]) -> int | None:
     sys.stdout.flush()
     sys.stderr.write(str(result["errors"]))
     return result["status"] if isinstance(result["status"], int) else 1
-
-
-def _split(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the options before the command, and the remaining words; no words if an option is not one of ours."""
-    options, words = dict[str, str](), list(arguments)
-    while words and words[0].startswith("-"):
-        name, equals, value = words.pop(0).removeprefix("--").partition("=")
-        if name not in OPTIONS or (not equals and not words):
-            return {}, []
-        options[name] = value if equals else words.pop(0)
-    return options, words
 
 
 def _can_serve(options: Mapping[str, str]) -> bool:
@@ -92,24 +78,16 @@ class Unanswered(Exception):
         self.data, self.remaining_s, self.late = data, remaining_s, late
 
 
-def answer_hook(arguments: Sequence[str]) -> None:
+def answer_hook(command: HookCommand, arguments: Sequence[str]) -> None:
     """Answer a hook through the resident process and end this one. Returns, or raises `Unanswered`, if it cannot."""
-    words = list(arguments)
-    at = words.index("hook")
-    options = _named(words, (*OPTIONS, "deadline"))
-    is_plain = words[at + 1 : at + 2] == ["claude-code"] and not {"--wait", "-h", "--help"} & {*words}
-    if not is_plain or os.environ.get(client.INSIDE_HOOK) or not _can_serve(options):
+    is_plain = command.host == "claude-code" and not command.wait
+    if not is_plain or os.environ.get(client.INSIDE_HOOK) or not _can_serve(command.options):
         return
+    until = time.monotonic() + command.deadline_s
+    share = 1.0 if command.event in PROMPT_EVENTS else QUEUEING_SHARE
+    home, data, greeted = find_home(command.options, os.environ), b"", False
     try:
-        deadline_s = min(max(float(options.get("deadline") or DEADLINE_S), 0.05), 600.0)
-    except ValueError:
-        deadline_s = DEADLINE_S
-    event = words[at + 2] if len(words) > at + 2 else ""
-    until = time.monotonic() + deadline_s
-    share = 1.0 if event in PROMPT_EVENTS else QUEUEING_SHARE
-    home, data, greeted = client.find_home(options, os.environ), b"", False
-    try:
-        with TimeLimit(share * deadline_s):
+        with TimeLimit(share * command.deadline_s):
             data = read_input()
             connection = Connection(home)
             greeted = True
@@ -117,11 +95,11 @@ def answer_hook(arguments: Sequence[str]) -> None:
                 {
                     "operation": "hook",
                     "arguments": {
-                        "arguments": words,
+                        "arguments": list(arguments),
                         "data": data.decode("utf-8", "surrogateescape"),
                         "deadline_s": until - time.monotonic(),
                     },
-                    "caller": client.describe_caller(options),
+                    "caller": client.describe_caller(command.options),
                 }
             )
     except (Unavailable, OSError) as error:
@@ -131,16 +109,6 @@ def answer_hook(arguments: Sequence[str]) -> None:
             client.abandon_hanging(home)
         raise Unanswered(data, until - time.monotonic(), late=True) from error
     _print_answer(result)
-
-
-def _named(words: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Return the options of these names, wherever they are."""
-    options = dict[str, str]()
-    for word, following in zip(words, (*words[1:], ""), strict=True):
-        name, equals, value = word.removeprefix("--").partition("=")
-        if word.startswith("--") and name in names:
-            options[name] = value if equals else following
-    return options
 
 
 def _print_answer(result: Mapping[str, object]) -> NoReturn:

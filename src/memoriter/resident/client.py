@@ -15,6 +15,8 @@ import os
 import sys
 import time
 
+from memoriter.resident.command_line import find_config, find_home
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
@@ -63,19 +65,6 @@ def wait_s() -> float:
         return min(max(float(os.environ.get(WAIT) or WAIT_S), 0.05), 3600.0)
     except ValueError:
         return WAIT_S
-
-
-def find_home(options: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """Return the home folder as the settings do, without loading them."""
-    named = options.get("home") or environ.get("MEMORITER_HOME") or environ.get("STORAGE_DIR")
-    return os.path.abspath(os.path.expanduser(named or "~/.memoriter"))  # noqa: PTH100, PTH111 - pathlib is slow
-
-
-def find_config(options: Mapping[str, str], environ: Mapping[str, str]) -> str:
-    """Return the owner's settings file."""
-    named = options.get("config") or environ.get("MEMORITER_CONFIG")
-    home = find_home(options, environ)
-    return os.path.abspath(os.path.expanduser(named)) if named else f"{home}/config.yaml"  # noqa: PTH100, PTH111
 
 
 def folder_of(home: str) -> str:

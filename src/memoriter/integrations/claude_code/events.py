@@ -21,17 +21,14 @@ from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.errors import LockTimeout, MemoriterError
-from memoriter.integrations.claude_code.hook_input import (
-    PROMPT_EVENTS,
-    SESSION_EVENTS,
-    HookCommand,
-    HookEvent,
-)
+from memoriter.integrations.claude_code.hook_input import SESSION_EVENTS, HookEvent
+from memoriter.resident.calls import PROMPT_EVENTS
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.config import Settings
     from memoriter.integrations.claude_code.worker import Respond
+    from memoriter.resident.command_line import HookCommand
     from memoriter.sessions.queue import SessionRequest
 
 log = logs.get("hooks")
@@ -123,9 +120,12 @@ def _load_settings(command: HookCommand, environ: Mapping[str, str]) -> Settings
     from memoriter.config import load
 
     options = dict(command.options)
-    config = options.pop("config", None)
+    config, store = options.pop("config", None), options.pop("store", None)
     settings = load(
-        config=Path(config) if config else None, arguments=options, environ=environ, cwd=Path.home()
+        config=Path(config) if config else None,
+        arguments={**options, "store.url": store},
+        environ=environ,
+        cwd=Path.home(),
     )
     logs.setup(settings.logging.level)
     if settings.plugins.slots.memory == "none":

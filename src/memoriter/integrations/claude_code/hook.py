@@ -1,7 +1,6 @@
 """`memoriter hook`: called by hosts. It never fails, prints at most one JSON object, and exits with status 0.
 
-It is not a typer command. On wrong usage typer exits with status 2, which Claude Code treats as a veto, and loading
-typer takes longer than the rest of the start.
+`memoriter.resident.command_line` reads its command line, without typer.
 """
 
 from __future__ import annotations
@@ -12,21 +11,17 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from memoriter import logs
 from memoriter.integrations.claude_code import worker
-from memoriter.integrations.claude_code.hook_input import (
-    PROMPT_EVENTS,
-    SESSION_EVENTS,
-    SILENT_EVENTS,
-    HookCommand,
-    parse,
-)
+from memoriter.integrations.claude_code.hook_input import SESSION_EVENTS, SILENT_EVENTS
+from memoriter.resident.calls import PROMPT_EVENTS
 from memoriter.resident.client import INSIDE_HOOK, Declined
+from memoriter.resident.command_line import HookCommand, find_home, read_hook
 
 if TYPE_CHECKING:
     from memoriter.integrations.claude_code.events import Afterwards, Surroundings
@@ -38,8 +33,6 @@ log = logs.get("hooks")
 LOG_NAME = "hooks.log"
 #: At this size the log is renamed to hooks.log.1 and a new one starts.
 MAX_LOG_BYTES = 512 * 1024
-
-__all__ = ["HookAnswer", "answer_in_process", "log_to_file", "main", "parse"]
 
 
 def main(command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
@@ -69,7 +62,7 @@ def _answer(command: HookCommand, data: bytes, respond: Respond) -> None:
         "PYDANTIC_DISABLE_PLUGINS", "__all__"
     )  # searching for plugins is a tenth of the start
     logs.setup("warning")
-    log_to_file(_find_home(command, os.environ))
+    log_to_file(Path(find_home(command.options, os.environ)))
     try:
         from memoriter.integrations.claude_code.events import Ignored, Surroundings
 
@@ -115,10 +108,10 @@ def answer_in_process(
     arguments: Sequence[str], data: bytes, deadline_s: float, surroundings: Surroundings
 ) -> HookAnswer:
     """Answer a hook of another process. Raises `Declined` if that process has to do it itself."""
-    command = parse(arguments)
+    command = read_hook(arguments)
     if command is None:
         raise Declined("This is not a hook.")
-    command = replace(command, deadline_s=deadline_s)
+    command.deadline_s = deadline_s
     answers, errors, afterwards = list[dict[str, object]](), "", None
     try:
         afterwards = _dispatch(command, data, answers.append, surroundings)
@@ -156,17 +149,9 @@ def _describe(error: Exception) -> str:
 # ---- log ------------------------------------------------------------------------------------------------------
 
 
-def _find_home(command: HookCommand, environ: Mapping[str, str]) -> Path:
-    """Return the home folder, even if the settings cannot be read."""
-    home = command.options.get("home") or environ.get("MEMORITER_HOME") or environ.get("STORAGE_DIR")
-    with contextlib.suppress(RuntimeError):
-        return Path(home or "~/.memoriter").expanduser()
-    return Path()
-
-
 def _log_failure(command: HookCommand, reason: str) -> None:
     """Log a failure that the child process could not log itself, because it was late or has ended."""
-    log_to_file(_find_home(command, os.environ))
+    log_to_file(Path(find_home(command.options, os.environ)))
     logs.get("hooks").warning("%s %s: %s", command.host, command.event, reason)
 
 
