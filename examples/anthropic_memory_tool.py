@@ -17,7 +17,7 @@ from typing import Any
 from anthropic import Anthropic
 
 import memoriter
-from memoriter.integrations import MemoriterMemoryTool
+from memoriter.extensions.anthropic import MemoriterMemoryTool
 
 SCRIPT: list[dict[str, Any]] = [
     {"command": "view", "path": "/memories"},

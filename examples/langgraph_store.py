@@ -15,7 +15,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 import memoriter
-from memoriter.integrations import MemoriterStore
+from memoriter.extensions.langgraph import MemoriterStore
 
 USER = ("users", "mira")
 

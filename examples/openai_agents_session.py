@@ -16,7 +16,7 @@ from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 import memoriter
 from memoriter import Memory
-from memoriter.integrations import MemoriterSession
+from memoriter.extensions.openai_agents import MemoriterSession
 
 
 class Scripted(Model):

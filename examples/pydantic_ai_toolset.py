@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import memoriter
-from memoriter.integrations import MemoriterMemory
+from memoriter.extensions.pydantic_ai import MemoriterMemory
 from memoriter.testing import sample_workspace
 
 QUESTION = "How is the database backed up?"

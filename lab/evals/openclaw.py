@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.evals.sets import EvalSet, Query, language_of, load_set
-from memoriter.integrations.installed_files import plugin_folder, program
+from memoriter.agent.installed_files import plugin_folder, program
+from memoriter.extensions import openclaw
 
 ROOT = Path(__file__).parents[2]
 MODULES = ROOT / ".tools" / "openclaw" / "node_modules"
@@ -104,7 +105,7 @@ def settings_of(memory: str, workspace: Path, home: Path) -> dict[str, Any]:
     if memory == "memoriter":
         config = {"command": list(program()), "home": str(home / "memoriter"), "dreaming": {"enabled": False}}
         settings["plugins"] = {
-            "load": {"paths": [str(plugin_folder("openclaw"))]},
+            "load": {"paths": [str(plugin_folder(Path(openclaw.__file__).parent, "openclaw"))]},
             "slots": {"memory": "memoriter"},
             "entries": {"memoriter": {"enabled": True, "config": config}},
         }

@@ -110,8 +110,8 @@ def open_memory(home: Home) -> Any:
 
 def prepare(home: Home) -> None:
     """Fill a home with notes, entries, items and a transcript, and index them."""
-    from memoriter.integrations.items import open_items
-    from memoriter.integrations.items.store import Put
+    from memoriter.extensions.langgraph.items import open_items
+    from memoriter.extensions.langgraph.items.store import Put
 
     home.create()
     for number in range(24):
@@ -134,7 +134,7 @@ def prepare(home: Home) -> None:
 
 def _answers(memory: Any) -> list[list[object]]:
     """Return what the memory answers, without times."""
-    from memoriter.integrations.items import open_items
+    from memoriter.extensions.langgraph.items import open_items
 
     answers: list[list[object]] = []
     for query in NOTES:

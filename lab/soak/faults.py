@@ -68,19 +68,19 @@ def _entry_id(memory: Any, text: str) -> str:
 
 
 def _items(memory: Any) -> Any:
-    from memoriter.integrations.items import open_items
+    from memoriter.extensions.langgraph.items import open_items
 
     return memory.extension(open_items)
 
 
 def _put(memory: Any, key: str, value: dict[str, str] | None) -> None:
-    from memoriter.integrations.items.store import Put
+    from memoriter.extensions.langgraph.items.store import Put
 
     _items(memory).put([Put(("soak",), key, value, tuple((value or {}).values()))])
 
 
 def _queue(memory: Any) -> None:
-    from memoriter.integrations.claude_code.capture import session_queue
+    from memoriter.extensions.claude_code.capture import session_queue
     from memoriter.sessions.queue import SessionRequest
 
     session_queue(memory.settings).add(SessionRequest("Stop", "s1", "/nowhere/s1.jsonl", 0))

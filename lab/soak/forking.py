@@ -25,13 +25,14 @@ Acknowledge = Callable[[str], None]
 
 #: Packages that the Python API does not load, and modules that it loads on first use.
 OUTER = tuple(
-    f"memoriter.{name}" for name in ("cli", "integrations", "resident", "server", "store.postgres", "tools")
+    f"memoriter.{name}"
+    for name in ("cli", "extensions", "importing", "resident", "server", "store.postgres", "tools")
 )
 CORE_MODULES = (
     "filelock",
     "numpy",
-    "memoriter.integrations.items",
-    "memoriter.integrations.claude_code.capture",
+    "memoriter.extensions.langgraph.items",
+    "memoriter.extensions.claude_code.capture",
 )
 #: Modules that the command line and the servers load on first use.
 SERVER_MODULES = (
@@ -42,7 +43,13 @@ SERVER_MODULES = (
 )
 #: Adapters for frameworks, whose packages take seconds to load and make every fork more expensive.
 FRAMEWORKS = tuple(
-    f"memoriter.integrations.{name}" for name in ("anthropic", "langgraph", "openai_agents", "pydantic_ai")
+    f"memoriter.extensions.{name}"
+    for name in (
+        "anthropic.memory_tool",
+        "langgraph.store",
+        "openai_agents.session",
+        "pydantic_ai.toolset",
+    )
 )
 
 

@@ -124,7 +124,7 @@ def targets(folder: Path) -> dict[str, Target]:
     from memoriter.entries import exchange
     from memoriter.entries.capture import capture
     from memoriter.errors import BadArgument, MemoriterError
-    from memoriter.integrations.claude_code.hook_input import HookEvent
+    from memoriter.extensions.claude_code.hook_input import HookEvent
     from memoriter.notes.chunking import chunk_markdown
     from memoriter.records import Document
     from memoriter.search import when

@@ -154,8 +154,8 @@ def edit(place: Place, say: Acknowledge) -> None:
 
 def items(place: Place, say: Acknowledge) -> None:
     """Put values, as the store of a framework does."""
-    from memoriter.integrations.items import open_items
-    from memoriter.integrations.items.store import Put
+    from memoriter.extensions.langgraph.items import open_items
+    from memoriter.extensions.langgraph.items.store import Put
 
     with place.home.open() as memory:
         for text in place:

@@ -51,7 +51,7 @@ def _entries(memory: Any) -> list[str]:
 
 
 def _items(memory: Any) -> list[str]:
-    from memoriter.integrations.items import open_items
+    from memoriter.extensions.langgraph.items import open_items
 
     hits = memory.extension(open_items).search(("soak",), limit=100)
     return sorted(f"{hit.item.key} {hit.item.value}" for hit in hits)

@@ -78,8 +78,8 @@ def words(chooser: random.Random) -> str:
 
 def python(home: Home, seed: int, acknowledge: Acknowledge) -> None:
     """Write through the Python API: entries, notes, a transcript and items."""
-    from memoriter.integrations.items import open_items
-    from memoriter.integrations.items.store import Put
+    from memoriter.extensions.langgraph.items import open_items
+    from memoriter.extensions.langgraph.items.store import Put
 
     chooser = random.Random(seed)
     memory = home.open()
@@ -305,7 +305,7 @@ INTERFACES: dict[str, Callable[[Home, int, Acknowledge], None]] = {
 
 def stored(home: Home) -> dict[Kind, Counter[str]]:
     """Return how often each text is stored, by kind. Captured sentences have lost their full stop."""
-    from memoriter.integrations.items import open_items
+    from memoriter.extensions.langgraph.items import open_items
 
     with home.open() as memory:
         entries = Counter(_statement(entry.text) for entry in memory.entries.list())

@@ -237,3 +237,10 @@ class SchemaTooNew(StoreError):
 def first_line(error: Exception) -> str:
     """Return the first line of an error's message, or its type if it has no message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+class FrameworkMissing(MemoriterError, ImportError):
+    """The framework of an extension is not installed."""
+
+    def __init__(self, framework: str, extra: str) -> None:
+        super().__init__(f"{framework} is not installed. Run `pip install 'memoriter[{extra}]'`.")

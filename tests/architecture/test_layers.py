@@ -43,14 +43,27 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backup": SHARED | {"build", "config", "store"},
     "async_memory": SHARED | {"memory", "entries", "notes", "sessions", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
-    # `doctor` also checks the items that integrations store.
-    "tools": SHARED | {"memory", "agent", "config", "integrations"},
-    "integrations": SHARED
+    # `doctor` also checks the items that extensions store.
+    "tools": SHARED | {"memory", "agent", "config", "importing", "extensions"},
+    "importing": SHARED,
+    "extensions": SHARED
     | LEAVES
-    | {"notes", "sessions", "index", "search", "entries", "memory", "agent", "tools", "config", "resident"},
+    | {
+        "notes",
+        "sessions",
+        "index",
+        "search",
+        "entries",
+        "memory",
+        "agent",
+        "tools",
+        "config",
+        "resident",
+        "importing",
+    },
     "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", "resident", ""},
     "cli": SHARED
-    | {"backup", "memory", "agent", "tools", "server", "integrations", "config", "resident", ""},
+    | {"backup", "memory", "agent", "tools", "server", "extensions", "importing", "config", "resident", ""},
     # Clients of the resident process must start fast, so it imports nothing else.
     "resident": {""},
     "testing": SHARED | {"text", "embedding", "llm"},
@@ -113,7 +126,7 @@ def test_the_table_names_every_package_and_no_other() -> None:
 # ---- attribute chains -----------------------------------------------------------------------------------------
 
 #: Packages that use a `Memory` as any program does, through its public methods.
-USERS = ("cli", "server", "tools", "integrations")
+USERS = ("cli", "server", "tools", "extensions")
 
 #: Public objects of a `Memory`, whose own public methods may be called.
 PARTS = ("entries", "notes", "settings")

@@ -16,8 +16,8 @@ from memoriter import Memory
 from memoriter.backup import migrate
 from memoriter.config import Settings, load
 from memoriter.errors import BackupError, StoreError
-from memoriter.integrations.items import open_items
-from memoriter.integrations.items.store import Put
+from memoriter.extensions.langgraph.items import open_items
+from memoriter.extensions.langgraph.items.store import Put
 from memoriter.records import Turn
 from memoriter.store.table_copy import TABLES
 from memoriter.testing import HashEmbedder

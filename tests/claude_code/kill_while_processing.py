@@ -14,8 +14,8 @@ import time
 
 from memoriter.agent import Agent
 from memoriter.config import load
-from memoriter.integrations.claude_code import capture
-from memoriter.integrations.claude_code.capture import process_queue, session_progress, session_queue
+from memoriter.extensions.claude_code import capture
+from memoriter.extensions.claude_code.capture import process_queue, session_progress, session_queue
 from memoriter.sessions.progress import SessionProgress
 from memoriter.sessions.queue import SessionRequest, _read
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fake_claude_code import ClaudeCode
 
-from memoriter.integrations.claude_code import import_claude_code
+from memoriter.extensions.claude_code.transcripts import import_claude_code
 
 
 def test_transcripts_are_imported_before_claude_code_deletes_them(

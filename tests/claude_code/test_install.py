@@ -13,7 +13,8 @@ import pytest
 from fake_claude_code import Ran, Run
 
 from memoriter import __version__
-from memoriter.integrations.installed_files import plugin_folder
+from memoriter.agent.installed_files import plugin_folder
+from memoriter.extensions import claude_code
 
 Memoriter = Callable[..., Ran]
 
@@ -166,7 +167,7 @@ def test_the_repository_is_a_marketplace() -> None:
     marketplace = json.loads((root / ".claude-plugin" / "marketplace.json").read_text())
     (plugin,) = marketplace["plugins"]
     folder = root / plugin["source"]
-    assert folder.samefile(plugin_folder("claude-code"))
+    assert folder.samefile(plugin_folder(Path(claude_code.__file__).parent, "claude-code"))
     manifest = json.loads((folder / ".claude-plugin" / "plugin.json").read_text())
     assert (manifest["name"], manifest["version"]) == (plugin["name"], __version__)
     assert [path.name for path in (folder / "commands").iterdir()] == ["memory.md"]
@@ -175,7 +176,7 @@ def test_the_repository_is_a_marketplace() -> None:
 
 @pytest.mark.parametrize("host", ["codex", "cursor"])
 def test_codex_and_cursor_use_the_skill_and_the_server_without_the_hooks(host: str) -> None:
-    folder = plugin_folder("claude-code")
+    folder = plugin_folder(Path(claude_code.__file__).parent, "claude-code")
     manifest = json.loads((folder / f".{host}-plugin" / "plugin.json").read_text())
     assert (manifest["name"], manifest["version"]) == ("memoriter", __version__)
     assert (folder / manifest["skills"] / "memory" / "SKILL.md").is_file()

@@ -14,7 +14,7 @@ from fake_claude_code import SESSION, ClaudeCode, wait_until
 from memoriter import MemoryService
 from memoriter.agent import Agent, Effect, Moment
 from memoriter.agent.agent import Observer
-from memoriter.integrations.claude_code.capture import process_queue, process_queue_of
+from memoriter.extensions.claude_code.capture import process_queue, process_queue_of
 from memoriter.sessions.queue import SessionQueue, SessionRequest
 
 #: A time at which no request is too old.

@@ -16,8 +16,8 @@ from fake_claude_code import ClaudeCode, wait_until
 
 from memoriter import MemoryService
 from memoriter.errors import WriteError
+from memoriter.extensions.claude_code.capture import process_queue_of
 from memoriter.files.locks import file_lock
-from memoriter.integrations.claude_code.capture import process_queue_of
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.sessions.progress import SessionProgress, SessionState
 from memoriter.sessions.queue import SessionQueue, SessionRequest

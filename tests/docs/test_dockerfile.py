@@ -114,7 +114,7 @@ def test_the_copied_files_are_enough_to_build_the_wheel(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, check=True)
     [wheel] = (tmp_path / "wheels").glob("memoriter-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
-    assert "memoriter/integrations/plugins/openclaw/package.json" in names
+    assert "memoriter/extensions/openclaw/plugin/package.json" in names
     assert any(name.endswith("model.onnx") for name in names)
 
 

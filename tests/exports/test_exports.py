@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 from memoriter import Memory
 from memoriter.cli.app import app
 from memoriter.errors import MemoriterError, NotFound, SourceError, WriteError
-from memoriter.integrations.claude_code import import_claude_code
-from memoriter.integrations.copying import ImportReport
-from memoriter.integrations.exports import import_export
-from memoriter.integrations.openclaw import import_openclaw
+from memoriter.extensions.claude_code.transcripts import import_claude_code
+from memoriter.extensions.exports import import_export
+from memoriter.extensions.openclaw.importing import import_openclaw
+from memoriter.importing import ImportReport
 from memoriter.records import Imported
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox

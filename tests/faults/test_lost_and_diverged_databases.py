@@ -13,8 +13,8 @@ import pytest
 
 from memoriter import MemoriterError, Memory, StoreBroken
 from memoriter.backup.creating import create
-from memoriter.integrations.items import open_items
-from memoriter.integrations.items.store import Put
+from memoriter.extensions.langgraph.items import open_items
+from memoriter.extensions.langgraph.items.store import Put
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import checksums
 from memoriter.testing import HashEmbedder

@@ -12,10 +12,10 @@ import pytest
 
 from memoriter import Memory
 from memoriter.errors import LockTimeout
+from memoriter.extensions.claude_code.capture import session_progress, session_queue
+from memoriter.extensions.exports import import_export
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
-from memoriter.integrations.claude_code.capture import session_progress, session_queue
-from memoriter.integrations.exports import import_export
 from memoriter.llm.budget import Budgeted
 from memoriter.records import Turn
 from memoriter.server.http.auth import Tickets, Tokens

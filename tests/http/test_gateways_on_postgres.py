@@ -21,7 +21,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from memoriter import Memory
-from memoriter.integrations.items import Put, open_items
+from memoriter.extensions.langgraph.items import Put, open_items
 
 if TYPE_CHECKING:
     from postgres_cluster import PostgresCluster

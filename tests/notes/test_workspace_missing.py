@@ -11,7 +11,7 @@ import pytest
 from memoriter import Memory, MemoryService
 from memoriter.agent import Agent
 from memoriter.errors import SourceError, WriteError
-from memoriter.integrations.claude_code.capture import process_queue
+from memoriter.extensions.claude_code.capture import process_queue
 from memoriter.sessions.queue import SessionQueue, SessionRequest
 
 TALK = (

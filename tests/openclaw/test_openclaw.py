@@ -14,7 +14,7 @@ import pytest
 
 from memoriter import Memory
 from memoriter.errors import NotFound
-from memoriter.integrations.openclaw import import_openclaw
+from memoriter.extensions.openclaw.importing import import_openclaw
 from memoriter.text.blocks import without_annotations
 
 DAY = "# 2026-02-08\n\n- The backup goes to the bucket heron. <!-- importance: 8 --> <!-- trigger: backup, s3 -->\n"

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoriter.errors import ConfigError, NotFound
-from memoriter.integrations.openclaw.install import OpenClawHost, install, uninstall
+from memoriter.extensions.openclaw.install import OpenClawHost, install, uninstall
 
 SETTINGS = (
     '{\n  "agents": {"entries": {"main": {"workspace": "/w/main"}, "work": {}}},\n "gateway":{"port": 1}\n}'

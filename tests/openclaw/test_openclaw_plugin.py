@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 from memoriter import __version__
-from memoriter.integrations.installed_files import plugin_folder
+from memoriter.agent.installed_files import plugin_folder
+from memoriter.extensions import openclaw
 from memoriter.tools.toolbox import TOOLS
 
-FOLDER = plugin_folder("openclaw")
+FOLDER = plugin_folder(Path(openclaw.__file__).parent, "openclaw")
 MANIFEST = json.loads((FOLDER / "openclaw.plugin.json").read_text("utf-8"))
 PACKAGE = json.loads((FOLDER / "package.json").read_text("utf-8"))
 EXTRA = ["memory_recall", "memory_store", "memory_forget", "memory_save"]

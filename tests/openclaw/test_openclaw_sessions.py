@@ -16,8 +16,8 @@ from openclaw_tables import Database, message_event, play_back, recording, tool_
 
 from memoriter import Memory
 from memoriter.errors import SourceError
-from memoriter.integrations.openclaw import import_openclaw
-from memoriter.integrations.openclaw.database import open_sessions
+from memoriter.extensions.openclaw.database import open_sessions
+from memoriter.extensions.openclaw.importing import import_openclaw
 
 OpenMemory = Callable[..., Memory]
 

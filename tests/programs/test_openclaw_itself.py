@@ -15,7 +15,7 @@ from openai_api import Call, OpenAiApi, Say
 from openclaw_itself import RECORDED, RECORDING, SCRIPT, RealOpenClaw, free_port, run_conversations
 
 from memoriter import Memory
-from memoriter.integrations.openclaw import import_openclaw
+from memoriter.extensions.openclaw.importing import import_openclaw
 
 pytestmark = [
     pytest.mark.integration,

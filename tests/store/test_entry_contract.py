@@ -13,7 +13,7 @@ from memoriter.entries import Draft, Entries
 from memoriter.entries.listing import build_filter
 from memoriter.entries.opening import connect_entries
 from memoriter.errors import EditConflict, NotFound
-from memoriter.integrations.items.store import ItemStore, Put
+from memoriter.extensions.langgraph.items.store import ItemStore, Put
 from memoriter.records import Considered, Part, Recall
 from memoriter.store import open_index
 from memoriter.store.entry_lists import PageRequest

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from memoriter import Memory
 from memoriter.agent.service import MemoryService
 from memoriter.cli.app import app
-from memoriter.integrations.memory_commands import MemoryCommands
+from memoriter.extensions.anthropic.commands import MemoryCommands
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
 

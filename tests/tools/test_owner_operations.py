@@ -9,8 +9,8 @@ import pytest
 
 from memoriter import logs
 from memoriter.agent.service import MemoryService
-from memoriter.integrations.items import open_items
-from memoriter.integrations.items.store import Put
+from memoriter.extensions.langgraph.items import open_items
+from memoriter.extensions.langgraph.items.store import Put
 from memoriter.testing import HashEmbedder
 from memoriter.tools.table import OPERATIONS, call
 from memoriter.tools.toolbox import Toolbox

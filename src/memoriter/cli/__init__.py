@@ -67,7 +67,7 @@ def _answer_hook(command: HookCommand, arguments: list[str]) -> NoReturn:
         calls.answer_hook(command, arguments)
     except calls.Unanswered as failure:
         unanswered = failure
-    from memoriter.integrations.claude_code.hook import main
+    from memoriter.extensions.claude_code.hook import main
 
     main(command, unanswered)
 

@@ -138,7 +138,7 @@ class Service:
     def hook(self, request: dict[str, Any]) -> tuple[Outcome, Result]:
         """Answer a hook. What the hook does afterwards runs in the background."""
         from memoriter.agent import Agent
-        from memoriter.integrations.claude_code import events, hook
+        from memoriter.extensions.claude_code import events, hook
 
         caller, arguments = Caller.of(request), request["arguments"]
 
@@ -207,7 +207,7 @@ def _declining(handler: Handler) -> Handler:
 def run(context: typer.Context) -> None:
     """Serve on the socket that is standard input. Clients start this command themselves."""
     from memoriter import logs
-    from memoriter.integrations.claude_code.hook import log_to_file
+    from memoriter.extensions.claude_code.hook import log_to_file
     from memoriter.server.resident import OpenMemories, Resident
 
     home = Path(context.obj.home)

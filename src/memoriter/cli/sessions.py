@@ -114,7 +114,7 @@ def watch(context: typer.Context, as_json: Json = False) -> None:
     """Keep the index up to date while files change. Prints each update. Stop with Ctrl-C."""
     from memoriter.agent.service import MemoryService
     from memoriter.cli import render
-    from memoriter.integrations.claude_code.capture import process_queue_of
+    from memoriter.extensions.claude_code.capture import process_queue_of
 
     with context.obj.memory() as memory:
         service = MemoryService(

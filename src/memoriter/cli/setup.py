@@ -16,9 +16,9 @@ from memoriter.cli.context import GlobalOptions, Json
 from memoriter.cli.folders import create_files
 
 if TYPE_CHECKING:
+    from memoriter.agent.installed_files import FileChange
     from memoriter.config import Settings
-    from memoriter.integrations.claude_code.install import ClaudePlugin
-    from memoriter.integrations.installed_files import FileChange
+    from memoriter.extensions.claude_code.install import ClaudePlugin
 
 #: Programs whose whole memory can be imported.
 PROGRAMS = ("openclaw", "claude-code")
@@ -83,15 +83,15 @@ def import_(
         )
     with context.obj.memory() as memory:
         if program == "openclaw":
-            from memoriter.integrations.openclaw import import_openclaw
+            from memoriter.extensions.openclaw.importing import import_openclaw
 
             render.import_report(import_openclaw(memory, folder, dry_run=dry_run), as_json)
         elif program == "claude-code":
-            from memoriter.integrations.claude_code import import_claude_code
+            from memoriter.extensions.claude_code.transcripts import import_claude_code
 
             render.import_report(import_claude_code(memory, folder, dry_run=dry_run), as_json)
         else:
-            from memoriter.integrations.exports import import_export
+            from memoriter.extensions.exports import import_export
 
             report = import_export(memory, source, dry_run=dry_run)
             if report.steps or dry_run:
@@ -119,7 +119,7 @@ def install(
     if host == "openclaw":
         _install_openclaw(context.obj, host_home, with_import=with_import, dry_run=dry_run, as_json=as_json)
         return
-    from memoriter.integrations.claude_code.install import ClaudePlugin
+    from memoriter.extensions.claude_code.install import ClaudePlugin
 
     settings = _hook_settings(context.obj)
     plugin = ClaudePlugin.of(settings.home, scope)
@@ -149,7 +149,7 @@ def uninstall(
         _uninstall_openclaw(context.obj, host_home, dry_run=dry_run, as_json=as_json)
         return
     from memoriter.cli.resident import stop_process
-    from memoriter.integrations.claude_code.install import ClaudePlugin
+    from memoriter.extensions.claude_code.install import ClaudePlugin
 
     settings = _hook_settings(context.obj)
     plugin = ClaudePlugin.of(settings.home, scope)
@@ -195,9 +195,9 @@ def _print_plugin(
 def _install_openclaw(
     options: GlobalOptions, folder: Path | None, *, with_import: bool, dry_run: bool, as_json: bool
 ) -> None:
-    from memoriter.integrations.installed_files import program
-    from memoriter.integrations.openclaw.install import OpenClawHost
-    from memoriter.integrations.openclaw.install import install as select_plugin
+    from memoriter.agent.installed_files import program
+    from memoriter.extensions.openclaw.install import OpenClawHost
+    from memoriter.extensions.openclaw.install import install as select_plugin
 
     settings = _hook_settings(options)
     host = OpenClawHost.find(folder)
@@ -229,7 +229,7 @@ def _import_agent(
     from dataclasses import replace
 
     from memoriter.cli import render
-    from memoriter.integrations.openclaw import import_openclaw
+    from memoriter.extensions.openclaw.importing import import_openclaw
 
     with replace(options, agent=agent, workspace=workspace).memory() as memory:
         report = import_openclaw(memory, state, dry_run=dry_run)
@@ -238,8 +238,8 @@ def _import_agent(
 
 
 def _uninstall_openclaw(options: GlobalOptions, folder: Path | None, *, dry_run: bool, as_json: bool) -> None:
-    from memoriter.integrations.openclaw.install import OpenClawHost
-    from memoriter.integrations.openclaw.install import uninstall as deselect_plugin
+    from memoriter.extensions.openclaw.install import OpenClawHost
+    from memoriter.extensions.openclaw.install import uninstall as deselect_plugin
 
     settings = _hook_settings(options)
     host = OpenClawHost.find(folder)
@@ -337,7 +337,7 @@ def hook(
     ] = False,
 ) -> None:
     """Answer a hook of a host. Reads JSON from standard input, prints at most one JSON object, and exits with 0."""
-    from memoriter.integrations.claude_code.hook import main
+    from memoriter.extensions.claude_code.hook import main
     from memoriter.resident.command_line import GLOBAL_OPTIONS, HookCommand
 
     # `memoriter.cli.main` answers hooks without typer. This function serves `--help` and programs that run the app.
@@ -350,7 +350,7 @@ def process_queue(context: typer.Context, as_json: Json = False) -> None:
     """Process queued sessions."""
     from memoriter.agent import Agent
     from memoriter.cli import render
-    from memoriter.integrations.claude_code import capture
+    from memoriter.extensions.claude_code import capture
 
     settings = context.obj.settings(**{"embedding.background": False})
     with Agent.open(settings, slot="memory-full") as agent:

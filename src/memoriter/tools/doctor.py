@@ -123,7 +123,7 @@ def _models(settings: Settings, status: Status) -> Iterator[Finding]:
 
 def _items(memory: Memory, *, deep: bool) -> Iterator[Finding]:
     """Check `items.db`. It is a source of truth and cannot be rebuilt."""
-    from memoriter.integrations.items import count_namespaces, open_items
+    from memoriter.extensions.langgraph.items import count_namespaces, open_items
 
     try:
         namespaces = count_namespaces(memory)

@@ -1,0 +1,217 @@
+"""Changes of other programs' settings files, with records that make it possible to undo them.
+
+For each changed file the home folder holds a record: the file's text before, a digest of the text after, and a note
+about our part. While the file has not changed since, undoing restores it to the byte. Otherwise only our part is
+removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from memoriter.errors import ConfigError, EditConflict
+from memoriter.files.durable import make_folder, write
+
+MAX_ATTEMPTS = 5
+EMPTY = "{}\n"
+
+Add = Callable[[str], str]
+"""Return a text with our part added."""
+Remove = Callable[[str, str | None], str]
+"""Return a text with our part removed, given the text before the installation, or None if it is unknown."""
+
+
+@cache
+def program() -> tuple[str, ...]:
+    """Return the command that starts memoriter from any folder."""
+    found = shutil.which("memoriter", path=str(Path(sys.executable).parent)) or shutil.which("memoriter")
+    return (found,) if found else (sys.executable, "-m", "memoriter")
+
+
+def plugin_folder(extension: Path, host: str) -> Path:
+    """Return the plugin for a host: in the folder of its extension, or in a checkout of the repository."""
+    package = extension / "plugin"
+    checkout = extension.parents[3] / "plugins" / host
+    return next(folder for folder in (package, checkout) if folder.is_dir())
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A change of one file."""
+
+    path: Path
+    #: None if the file does not exist.
+    before: str | None
+    #: None if the file is deleted.
+    after: str | None
+
+    @property
+    def is_change(self) -> bool:
+        """Whether the text differs."""
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """Return the change as a unified diff."""
+        old, new = (_lines(text) for text in (self.before, self.after))
+        name = str(self.path)
+        return "".join(difflib.unified_diff(old, new, name, name, n=2))
+
+
+# ---- records --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    before: str | None
+    after_digest: str
+    part_name: str
+
+
+class InstalledFiles:
+    """Changes settings files and keeps the records of the changes."""
+
+    def __init__(self, home: Path) -> None:
+        self._folder = home / "installed"
+
+    def add(self, path: Path, add: Add, remove: Remove, *, dry_run: bool, part_name: str = "") -> FileChange:
+        """Add our part to a file, replacing an earlier one; ``part_name`` is its name in the file."""
+        path = Path(os.path.realpath(path))
+
+        def change(text: str | None) -> str | None:
+            without = self._without_part(path, text, remove)
+            return add(EMPTY if without is None or not without.strip() else without)
+
+        return self._change(path, change, remove, dry_run=dry_run, part_name=part_name)
+
+    def remove(self, path: Path, remove: Remove, *, dry_run: bool) -> FileChange:
+        """Remove our part from a file."""
+        path = Path(os.path.realpath(path))
+        change = self._change(
+            path, lambda text: self._without_part(path, text, remove), remove, dry_run=dry_run
+        )
+        if not dry_run:
+            for file in (self._record_path(path), self._backup_path(path)):
+                file.unlink(missing_ok=True)
+        return change
+
+    def part_name(self, path: Path) -> str:
+        """Return the name of our part of a file; empty if it is unknown."""
+        record = self._read_record(Path(os.path.realpath(path)))
+        return "" if record is None else record.part_name
+
+    def _change(
+        self,
+        path: Path,
+        edit: Callable[[str | None], str | None],
+        remove: Remove,
+        *,
+        dry_run: bool,
+        part_name: str = "",
+    ) -> FileChange:
+        for _ in range(MAX_ATTEMPTS):
+            before = _read(path)
+            try:
+                change = FileChange(path, before, edit(before))
+            except ConfigError as error:
+                raise ConfigError(f"{path}: {error}. The file was not changed.") from error
+            if dry_run:
+                return change
+            if change.after is not None and (change.is_change or self._read_record(path) is None):
+                self._write_record(path, self._without_part(path, before, remove), change.after, part_name)
+            if not change.is_change or _replace(change):
+                return change
+        raise EditConflict(f"Another program keeps changing {path}. Try again.")
+
+    def _without_part(self, path: Path, text: str | None, remove: Remove) -> str | None:
+        """Return the text without our part, identical to the original if the file has not changed since."""
+        if text is None:
+            return None
+        record = self._read_record(path)
+        if record is not None and record.after_digest == _digest(text):
+            return record.before
+        without = remove(text, None if record is None else record.before or EMPTY)
+        if record is not None and record.before is None and _is_empty_object(without):
+            return None  # the installation created this file, and it holds nothing else
+        return without
+
+    def _write_record(self, path: Path, before: str | None, after: str, part_name: str) -> None:
+        make_folder(self._folder)
+        if before is None:
+            self._backup_path(path).unlink(missing_ok=True)
+        else:
+            write(self._backup_path(path), before.encode())
+        record = {
+            "path": str(path),
+            "existed": before is not None,
+            "after": _digest(after),
+            "named": part_name,
+        }
+        write(self._record_path(path), json.dumps(record, indent=2).encode())
+
+    def _read_record(self, path: Path) -> _Record | None:
+        try:
+            record = json.loads(self._record_path(path).read_bytes())
+            before = self._backup_path(path).read_bytes().decode() if record["existed"] else None
+            return _Record(before, str(record["after"]), str(record.get("named", "")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def _record_path(self, path: Path) -> Path:
+        return self._folder / f"{_digest(str(path))[:16]}.json"
+
+    def _backup_path(self, path: Path) -> Path:
+        return self._folder / f"{_digest(str(path))[:16]}-{path.name}"
+
+
+# ---- files ----------------------------------------------------------------------------------------------------
+
+
+def _is_empty_object(text: str) -> bool:
+    try:
+        return bool(json.loads(text) == {})
+    except ValueError:
+        return False
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _lines(text: str | None) -> list[str]:
+    """Split into lines that all end with a line break, so that a diff is readable."""
+    return [line if line.endswith("\n") else f"{line}\n" for line in (text or "").splitlines(keepends=True)]
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_bytes().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 (byte {error.start}). The file was not changed.") from error
+
+
+def _replace(change: FileChange) -> bool:
+    """Write the new text; return False if the file has changed since it was read."""
+    mode = 0o600
+    with contextlib.suppress(FileNotFoundError):
+        mode = change.path.stat().st_mode & 0o7777
+    if change.after is None:
+        if _read(change.path) != change.before:
+            return False
+        change.path.unlink()
+        return True
+    change.path.parent.mkdir(parents=True, exist_ok=True)
+    return write(
+        change.path, change.after.encode(), mode=mode, unless=lambda: _read(change.path) != change.before
+    )

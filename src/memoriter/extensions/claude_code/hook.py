@@ -1,0 +1,171 @@
+"""`memoriter hook`: called by hosts. It never fails, prints at most one JSON object, and exits with status 0.
+
+`memoriter.resident.command_line` reads its command line, without typer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from memoriter import logs
+from memoriter.extensions.claude_code import worker
+from memoriter.extensions.claude_code.hook_input import SESSION_EVENTS, SILENT_EVENTS
+from memoriter.resident.calls import PROMPT_EVENTS
+from memoriter.resident.client import INSIDE_HOOK, Declined
+from memoriter.resident.command_line import HookCommand, find_home, read_hook
+
+if TYPE_CHECKING:
+    from memoriter.extensions.claude_code.events import Afterwards, Surroundings
+    from memoriter.extensions.claude_code.worker import Respond
+    from memoriter.resident.calls import Unanswered
+
+log = logs.get("hooks")
+
+LOG_NAME = "hooks.log"
+#: At this size the log is renamed to hooks.log.1 and a new one starts.
+MAX_LOG_BYTES = 512 * 1024
+
+
+def main(command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
+    """Answer the host and end the process. ``unanswered``: the resident process did not answer in its share of time."""
+    if unanswered and unanswered.late and command.event in PROMPT_EVENTS:
+        worker.give_up(command.deadline_s, log_failure=lambda reason: _log_failure(command, reason))
+    worker.run(
+        lambda data, respond: _answer(command, data, respond),
+        max(unanswered.remaining_s, 0.05) if unanswered else command.deadline_s,
+        data=unanswered.data if unanswered else None,
+        wait=command.wait,
+        continue_late=command.event in SESSION_EVENTS,
+        silent=command.event in SILENT_EVENTS,
+        log_failure=lambda reason: _log_failure(command, reason),
+    )
+
+
+def _answer(command: HookCommand, data: bytes, respond: Respond) -> None:
+    has_responded = False
+
+    def respond_once(answer: dict[str, object]) -> None:
+        nonlocal has_responded
+        has_responded = True
+        respond(answer)
+
+    os.environ.setdefault(
+        "PYDANTIC_DISABLE_PLUGINS", "__all__"
+    )  # searching for plugins is a tenth of the start
+    logs.setup("warning")
+    log_to_file(Path(find_home(command.options, os.environ)))
+    try:
+        from memoriter.extensions.claude_code.events import Ignored, Surroundings
+
+        if os.environ.get(INSIDE_HOOK):
+            raise Ignored(f"this session was started by a hook of memoriter ({INSIDE_HOOK} is set)")  # noqa: TRY301
+        os.environ[INSIDE_HOOK] = "1"
+        if afterwards := _dispatch(command, data, respond_once, Surroundings(os.environ)):
+            if hasattr(os, "nice"):
+                os.nice(5)  # the next prompt is more urgent
+            afterwards()
+    except Exception as error:  # noqa: BLE001  a failure must never stop the host
+        log.warning("%s %s: %s", command.host, command.event, _describe(error))
+    finally:
+        if not has_responded:
+            sys.stderr.flush()
+            respond({})
+
+
+def _dispatch(
+    command: HookCommand, data: bytes, respond: Respond, surroundings: Surroundings
+) -> Afterwards | None:
+    """Answer the event of a known host and return the work that follows."""
+    if command.mistake:
+        log.warning("%s %s: %s", command.host, command.event, command.mistake)
+    if command.host != "claude-code":
+        raise ValueError(f"Unknown host {command.host[:80]!r}. Supported: claude-code.")
+    from memoriter.extensions.claude_code import events
+
+    return events.answer(command, data, respond, surroundings)
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswer:
+    """The answer of a hook that runs in the resident process."""
+
+    #: What the hook prints.
+    output: str
+    errors: str
+    afterwards: Afterwards | None
+
+
+def answer_in_process(
+    arguments: Sequence[str], data: bytes, deadline_s: float, surroundings: Surroundings
+) -> HookAnswer:
+    """Answer a hook of another process. Raises `Declined` if that process has to do it itself."""
+    command = read_hook(arguments)
+    if command is None:
+        raise Declined("This is not a hook.")
+    command.deadline_s = deadline_s
+    answers, errors, afterwards = list[dict[str, object]](), "", None
+    try:
+        afterwards = _dispatch(command, data, answers.append, surroundings)
+    except Declined:
+        raise
+    except Exception as error:  # noqa: BLE001  a failure must never stop the host
+        errors = f"memoriter: {_describe(error)}"
+        log.warning("%s %s: %s", command.host, command.event, _describe(error))
+    answer = answers[0] if answers else {}
+    is_silent = not answer and command.event in SILENT_EVENTS
+    return HookAnswer("" if is_silent else json.dumps(answer), errors, _logged(command, afterwards))
+
+
+def _logged(command: HookCommand, afterwards: Afterwards | None) -> Afterwards | None:
+    """Return work that logs its failure, because no caller waits for it."""
+    if afterwards is None:
+        return None
+
+    def run() -> None:
+        try:
+            afterwards()
+        except Exception as error:  # noqa: BLE001  the process goes on
+            log.warning("%s %s: %s", command.host, command.event, _describe(error))
+
+    return run
+
+
+def _describe(error: Exception) -> str:
+    from memoriter.errors import MemoriterError
+
+    is_readable = isinstance(error, MemoriterError | ValueError)
+    return str(error) if is_readable else f"{type(error).__name__}: {error}"
+
+
+# ---- log ------------------------------------------------------------------------------------------------------
+
+
+def _log_failure(command: HookCommand, reason: str) -> None:
+    """Log a failure that the child process could not log itself, because it was late or has ended."""
+    log_to_file(Path(find_home(command.options, os.environ)))
+    logs.get("hooks").warning("%s %s: %s", command.host, command.event, reason)
+
+
+def log_to_file(home: Path) -> None:
+    """Write warnings to the log file. Hosts do not show the standard error of a hook."""
+    with contextlib.suppress(OSError):
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = home / LOG_NAME
+        if file.exists() and file.stat().st_size > MAX_LOG_BYTES:
+            file.replace(file.with_name(f"{LOG_NAME}.1"))
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        handler = logs.Quiet(os.fdopen(descriptor, "a", encoding="utf-8", errors="replace"))
+        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+        formatter.converter = time.gmtime
+        handler.setFormatter(formatter)
+        handler.setLevel(logging.WARNING)
+        logs.get().addHandler(handler)

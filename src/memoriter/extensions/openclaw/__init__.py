@@ -1,0 +1,10 @@
+"""OpenClaw: its memory slot, and import of its notes, sessions and entries."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="openclaw",
+    importers={"openclaw": Offer("memoriter.extensions.openclaw.importing:import_openclaw")},
+)

@@ -1,0 +1,227 @@
+"""Put memoriter into OpenClaw's memory slot, and take it out again.
+
+The plugin is copied into OpenClaw's home, so that OpenClaw starts even if this Python package is gone. The settings
+name it as the owner of the slot. Uninstalling removes exactly that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memoriter.agent.installed_files import FileChange, InstalledFiles, plugin_folder
+from memoriter.errors import ConfigError, NotFound
+from memoriter.extensions.openclaw.home import HOME
+
+PLUGIN = "memoriter"
+PACKAGE = "memoriter-openclaw"
+#: The parts of the plugin that OpenClaw needs.
+PLUGIN_FILES = ("package.json", "openclaw.plugin.json", "tools.json", "README.md", "dist")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenClawHost:
+    """The folder and the settings file of an OpenClaw."""
+
+    state: Path
+    settings: Path
+
+    @classmethod
+    def find(cls, folder: Path | None) -> OpenClawHost:
+        """Find OpenClaw's home: this folder, or where OpenClaw itself looks for it."""
+        state = (folder or Path(os.environ.get("OPENCLAW_STATE_DIR") or HOME)).expanduser().absolute()
+        named = os.environ.get("OPENCLAW_CONFIG_PATH") if folder is None else None
+        settings = Path(named).expanduser().absolute() if named else state / "openclaw.json"
+        if not settings.is_file():
+            raise NotFound(
+                f"{settings} does not exist. Run `openclaw onboard` first, or name OpenClaw's folder with --home."
+            )
+        return cls(state, settings)
+
+    @property
+    def plugin(self) -> Path:
+        """Return the folder of our plugin, which OpenClaw finds automatically."""
+        return self.state / "extensions" / PLUGIN
+
+    def workspaces(self) -> dict[str, Path]:
+        """Return the workspace of each agent in the settings."""
+        agents = _object(_load(self.settings.read_text("utf-8")).get("agents"))
+        shared = _object(agents.get("defaults")).get("workspace")
+        listed = agents.get("list")
+        found = [_object(agent) for agent in listed] if isinstance(listed, list) else []
+        entries = {
+            **_object(agents.get("entries")),
+            **{str(agent["id"]): agent for agent in found if agent.get("id")},
+        }
+        default = self.state / "workspace"
+        return {
+            name: Path(str(_object(entry).get("workspace") or shared or default)).expanduser()
+            for name, entry in (entries or {"main": {}}).items()
+        }
+
+
+def install(
+    home: Path, host: OpenClawHost, command: Sequence[str], memory_home: Path | None, *, dry_run: bool
+) -> tuple[FileChange, ...]:
+    """Copy the plugin and select it. ``memory_home`` is the home of memoriter, if it is not the default one."""
+    _check_own(host.plugin)
+    config: Json = {"command": list(command), "dreaming": {"enabled": False}}
+    if memory_home is not None:
+        config["home"] = str(memory_home)
+    extensions_existed = host.plugin.parent.is_dir()
+    installed = InstalledFiles(home)
+    named = installed.part_name(host.settings) or ("kept" if extensions_existed else "created")
+    change = installed.add(
+        host.settings, lambda text: _select(text, config), _deselect, dry_run=dry_run, part_name=named
+    )
+    if not dry_run:
+        _copy_plugin(plugin_folder(Path(__file__).parent, "openclaw"), host.plugin)
+    return (change,)
+
+
+def uninstall(home: Path, host: OpenClawHost, *, dry_run: bool) -> tuple[FileChange, ...]:
+    """Remove the plugin and restore the slot."""
+    _check_own(host.plugin)
+    installed = InstalledFiles(home)
+    created_folder = installed.part_name(host.settings) == "created"
+    change = installed.remove(host.settings, _deselect, dry_run=dry_run)
+    if not dry_run and host.plugin.is_dir():
+        shutil.rmtree(host.plugin)
+        if created_folder and not any(host.plugin.parent.iterdir()):
+            host.plugin.parent.rmdir()
+    return (change,)
+
+
+# ---- the plugin -----------------------------------------------------------------------------------------------
+
+
+def _check_own(folder: Path) -> None:
+    """Raise if something other than our plugin is in the way."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    try:
+        name = json.loads((folder / "package.json").read_bytes()).get("name")
+    except (OSError, ValueError, AttributeError):
+        name = None
+    if folder.is_symlink() or name != PACKAGE:
+        raise ConfigError(f"{folder} is not memoriter's plugin. Move it away and try again.")
+
+
+def _copy_plugin(source: Path, target: Path) -> None:
+    """Replace the plugin as a whole, so that OpenClaw never sees a part of it."""
+    target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".memoriter-") as folder:
+        new, old = Path(folder, "new"), Path(folder, "old")
+        new.mkdir(mode=0o755)
+        for name in PLUGIN_FILES:
+            path = source / name
+            if path.is_dir():
+                shutil.copytree(path, new / name)
+            elif path.is_file():
+                shutil.copy(path, new / name)
+        if target.exists():
+            target.rename(old)
+        new.rename(target)
+
+
+# ---- OpenClaw's settings --------------------------------------------------------------------------------------
+
+
+def _load(text: str) -> Json:
+    try:
+        settings = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ConfigError(
+            "it is not plain JSON, but JSON5 or damaged. Install the plugin with OpenClaw's own command instead: "
+            f"openclaw plugins install {plugin_folder(Path(__file__).parent, 'openclaw')}"
+        ) from None
+    if not isinstance(settings, dict):
+        raise ConfigError("it is not a JSON object")
+    plugins = _object(settings.get("plugins"))
+    for name, kind, shown in _SHAPES:
+        if plugins.get(name) is not None and not isinstance(plugins[name], kind):
+            raise ConfigError(f"`plugins.{name}` is not {shown}")
+    return settings
+
+
+_SHAPES = (
+    ("slots", dict, "an object"),
+    ("entries", dict, "an object"),
+    ("allow", list, "a list"),
+    ("deny", list, "a list"),
+)
+
+
+def _object(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _dump(settings: Mapping[str, Any], like: str) -> str:
+    return json.dumps(settings, indent=2, ensure_ascii=False) + ("\n" if like.endswith("\n") else "")
+
+
+def _section(parent: Json, name: str) -> Json:
+    section = parent.setdefault(name, {})
+    if not isinstance(section, dict):
+        raise ConfigError(f"`{name}` is not an object")
+    return section
+
+
+def _select(text: str, config: Json) -> str:
+    settings = _load(text)
+    plugins = _section(settings, "plugins")
+    if PLUGIN in (plugins.get("deny") or ()):
+        raise ConfigError("`plugins.deny` contains memoriter; remove it from the list")
+    _section(plugins, "slots")["memory"] = PLUGIN
+    entry = _section(_section(plugins, "entries"), PLUGIN)
+    entry["enabled"] = True
+    _section(entry, "hooks")["allowConversationAccess"] = True
+    _section(entry, "config").update(config)
+    if plugins.get("allow") and PLUGIN not in plugins["allow"]:
+        plugins["allow"] = [*plugins["allow"], PLUGIN]
+    return _dump(settings, text)
+
+
+def _deselect(text: str, before: str | None) -> str:
+    """Undo `_select`, also in settings that have changed since. Settings without our part stay as they are."""
+    settings = _load(text)
+    plugins, original = settings.get("plugins"), _plugins_of(before)
+    if not isinstance(plugins, dict) or (before is None and PLUGIN not in (plugins.get("entries") or ())):
+        return text
+    for name, key in (("slots", "memory"), ("entries", PLUGIN)):
+        section = plugins.get(name)
+        if not isinstance(section, dict) or key not in section:
+            continue
+        if name == "slots" and section[key] != PLUGIN:
+            continue  # the owner has chosen another memory since
+        _restore(section, key, (original.get(name) or {}).get(key))
+        if not section and name not in original:
+            del plugins[name]
+    allowed = plugins.get("allow")
+    if isinstance(allowed, list) and PLUGIN not in (original.get("allow") or ()):
+        plugins["allow"] = [name for name in allowed if name != PLUGIN]
+    original_settings = None if before is None else _load(before)
+    if not plugins and original_settings is not None and "plugins" not in original_settings:
+        del settings["plugins"]
+    if settings == original_settings:
+        return before or text
+    return text if settings == _load(text) else _dump(settings, text)
+
+
+def _plugins_of(text: str | None) -> Json:
+    return _object(_load(text).get("plugins")) if text is not None else {}
+
+
+def _restore(section: Json, key: str, value: object) -> None:
+    if value is None:
+        section.pop(key, None)
+    else:
+        section[key] = value
