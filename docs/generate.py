@@ -10,7 +10,6 @@ its Markdown and register it with `@renders("NAME")`.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import os
@@ -336,26 +335,6 @@ def prompt() -> str:
     english = memory_section({name: tool.hints["en"] for name, tool in TOOLS.items()})
     chinese = memory_section({name: tool.hints["zh"] for name, tool in TOOLS.items()}, language="zh")
     return f"```markdown\n{english}\n```\n\n```markdown\n{chinese}\n```"
-
-
-@renders("parity")
-def parity() -> str:
-    """Render which test checks which requirement, from the names of the tests in `tests/parity/`."""
-    rows: list[tuple[str, int, str, str, str]] = []
-    for file in sorted((PAGES.parent / "tests" / "parity").glob("test_*.py")):
-        for function in ast.parse(file.read_text("utf-8")).body:
-            found = re.match(r"test_([a-ex])(\d+)(b?)_(.*)", getattr(function, "name", ""))
-            if found and isinstance(function, ast.FunctionDef):
-                letter, number, more, says = found.groups()
-                expected = any("xfail" in ast.unparse(mark) for mark in function.decorator_list)
-                result = "does not hold yet" if expected else "holds"
-                rows.append((letter.upper(), int(number), more, says.replace("_", " "), result))
-    lines = ["| id | what the test does | result |", "| --- | --- | --- |"]
-    lines += [
-        f"| {letter}{number}{more} | {says} | {result} |"
-        for letter, number, more, says, result in sorted(rows)
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def readme_with_outputs(readme: str) -> str:

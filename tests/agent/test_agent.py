@@ -30,6 +30,7 @@ NOTE_TOOLS = ("memory_search", "memory_get", "memory_save", "memory_stats")
 ENTRY_TOOLS = ("memory_recall", "memory_store", "memory_forget", "memory")
 
 
+@pytest.mark.requirement("A10", "B9", "E7")
 @pytest.mark.parametrize(
     ("slot", "tools"),
     [
@@ -77,6 +78,7 @@ def test_with_an_empty_slot_every_effect_says_why_there_is_no_memory(
     assert list(workspace.rglob("*.md")) == []
 
 
+@pytest.mark.requirement("B9")
 def test_an_unknown_plugin_gives_an_error_that_lists_the_known_ones(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-cor")
     assert agent.error == (
@@ -168,6 +170,7 @@ def test_an_observer_gets_every_moment_and_cannot_break_the_host(workspace: Path
     assert seen == [(moment, effect)]
 
 
+@pytest.mark.requirement("A8")
 def test_a_started_agent_warms_up_indexes_and_watches(
     open_agent: OpenAgent, note: Callable[[str, str], Path], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -47,6 +47,7 @@ def filled(open_agent: OpenAgent, note: Note) -> Callable[[str], Agent]:
     return fill
 
 
+@pytest.mark.requirement("A10", "B12")
 @pytest.mark.parametrize(
     ("slot", "expected"),
     [
@@ -64,11 +65,13 @@ def test_each_plugin_recalls_its_own_kind(
     assert effect.warnings == ()
 
 
+@pytest.mark.requirement("X15")
 def test_matches_below_the_threshold_are_not_recalled(filled: Callable[[str], Agent]) -> None:
     agent = filled("memory-lancedb")
     assert emit(agent, "before_agent_start", prompt="Who won the chess tournament?") == Effect()
 
 
+@pytest.mark.requirement("B12")
 def test_the_owner_can_set_how_many_entries_are_recalled(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-lancedb", retrieval__max_memories=1)
     for who in ("Anna polished", "Bruno repaired"):
@@ -146,6 +149,7 @@ def test_a_failing_embedder_gives_a_warning_and_keywords_still_work(
 # ---- after the agent has ended ----------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("B13")
 @pytest.mark.parametrize(("slot", "kept"), [("memory-core", 0), ("memory-lancedb", 1), ("memory-full", 1)])
 def test_plugins_with_entries_remember_what_the_user_said(
     open_agent: OpenAgent, slot: str, kept: int
@@ -180,6 +184,7 @@ def test_nothing_is_repeated_after_a_restart_or_a_compaction(open_agent: OpenAge
     assert set(repetitions(agent).values()) == {1}
 
 
+@pytest.mark.requirement("B13")
 def test_a_repeated_statement_counts_again(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-lancedb")
     emit(agent, "agent_end", *TEA)
@@ -285,6 +290,7 @@ def test_a_session_name_with_half_a_character_works(open_agent: OpenAgent) -> No
 # ---- when a conversation is shortened or over -------------------------------------------------------------------
 
 
+@pytest.mark.requirement("E7")
 @pytest.mark.parametrize(("slot", "written"), [("memory-core", 1), ("memory-lancedb", 0), ("memory-full", 1)])
 @pytest.mark.parametrize("event", ["before_compaction", "command_new", "session_end"])
 def test_plugins_with_notes_write_down_what_a_compaction_would_lose(
@@ -321,6 +327,7 @@ def test_flushes_can_be_switched_off(open_agent: OpenAgent) -> None:
     assert emit(agent, "before_compaction", *TEA) == Effect()
 
 
+@pytest.mark.requirement("C2")
 def test_the_summary_of_a_session_is_found_in_the_next(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-core")
     (summary,) = emit(agent, "command_new", *TEA, *TRAIN).written
@@ -328,6 +335,7 @@ def test_the_summary_of_a_session_is_found_in_the_next(open_agent: OpenAgent) ->
     assert summary.path in effect.prepend_context
 
 
+@pytest.mark.requirement("C2")
 @pytest.mark.parametrize("event", ["command_new", "before_compaction"])
 def test_the_host_learns_that_the_language_model_failed(open_agent: OpenAgent, event: str) -> None:
     agent = open_agent("memory-core", llm__provider="openai", llm__model="m")
@@ -375,6 +383,7 @@ def test_the_language_model_gets_each_turn_once_and_the_last_ones_at_the_end(
 # ---- the index --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("B8")
 def test_a_session_start_indexes_changes(open_agent: OpenAgent, note: Note) -> None:
     agent = open_agent("memory-core", search__sync_before=False)
     note("memory/a.md", "The heron stands in the marsh.")

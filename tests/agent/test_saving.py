@@ -23,6 +23,7 @@ OpenMemory = Callable[..., Memory]
 # ---- the tool -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("E3")
 def test_memory_save_writes_and_the_next_search_finds_it(open_memory: OpenMemory, workspace: Path) -> None:
     toolbox = Toolbox(open_memory())
     toolbox.call("memory_search", {"query": "anything"})

@@ -18,6 +18,7 @@ def memory(note, open_memory) -> Memory:
     return open_memory(retrieval__min_confidence=0)
 
 
+@pytest.mark.requirement("E1")
 def test_search_uses_the_defaults_of_the_service(memory: Memory) -> None:
     service = MemoryService(memory, max_search_results=2)
     assert len(service.search_memories("heron marsh")) == 2
@@ -27,6 +28,7 @@ def test_search_uses_the_defaults_of_the_service(memory: Memory) -> None:
     assert service.inject_relevant_memories(MESSAGES)[0]["role"] == "system"
 
 
+@pytest.mark.requirement("E1b")
 def test_search_can_be_switched_off(memory: Memory) -> None:
     service = MemoryService(memory, search_enabled=False)
     answer = service.search_memories("heron")
@@ -34,6 +36,7 @@ def test_search_can_be_switched_off(memory: Memory) -> None:
     assert service.inject_relevant_memories(MESSAGES) == MESSAGES
 
 
+@pytest.mark.requirement("E1b")
 def test_automatic_saving_can_be_switched_off(memory: Memory, workspace) -> None:
     before = sorted(workspace.rglob("*"))
     off = MemoryService(memory, auto_save_enabled=False)

@@ -10,6 +10,7 @@ from fake_claude_code import ClaudeCode
 from memoriter.extensions.claude_code.transcripts import import_claude_code
 
 
+@pytest.mark.requirement("X12")
 def test_transcripts_are_imported_before_claude_code_deletes_them(
     claude: ClaudeCode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from fake_claude_code import ClaudeCode
 
 from memoriter.recall.render import read_back
@@ -16,6 +17,7 @@ def recalled(context: str) -> list[str]:
     return [line.text for line in read_back(context[start:])[1]] if start >= 0 else []
 
 
+@pytest.mark.requirement("X9")
 def test_a_statement_from_one_day_is_known_on_the_next(real_claude: ClaudeCode) -> None:
     """With the bundled model, as installed by default."""
     del real_claude.environment["MEMORITER_EMBEDDING__PROVIDER"]

@@ -47,6 +47,7 @@ def calls(tmp_path: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
+@pytest.mark.requirement("X13")
 def test_the_plugin_is_registered_and_removed(memoriter: Memoriter, tmp_path: Path) -> None:
     notes, folder = tmp_path / "my notes", tmp_path / "user" / ".memoriter" / "claude-code" / "memoriter"
     shown = memoriter("--workspace", str(notes), "install", "claude-code", "--dry-run")

@@ -83,6 +83,7 @@ def test_a_search_in_a_new_memory_finds_nothing_until_a_note_is_written(
     assert [hit["citation"] for hit in json.loads(found.stdout)["results"]] == ["MEMORY.md#L3-L3"]
 
 
+@pytest.mark.requirement("C7", "E5")
 @pytest.mark.usefixtures("notes")
 def test_index_and_search_print_the_documented_json(memoriter: Run) -> None:
     indexed = memoriter("index", "--json")
@@ -119,6 +120,7 @@ def test_index_and_search_print_the_documented_json(memoriter: Run) -> None:
     }
 
 
+@pytest.mark.requirement("X1")
 @pytest.mark.usefixtures("notes")
 @pytest.mark.parametrize(("word", "lines"), [("数据库", "L1-L3"), ("备份", "L1-L3"), ("止损", "L5-L5")])
 def test_chinese_words_are_found_by_default(memoriter: Run, word: str, lines: str) -> None:
@@ -234,6 +236,7 @@ def test_a_wrong_setting_names_the_key_and_the_nearest_right_one(memoriter: Run)
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.requirement("C7", "E5")
 @pytest.mark.usefixtures("notes")
 def test_status_stats_doctor_and_config_print_json(memoriter: Run, workspace: Path) -> None:
     memoriter("index")

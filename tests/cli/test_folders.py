@@ -73,6 +73,7 @@ def person(tmp_path: Path, run_forked: RunForked) -> Person:
     return Person(tmp_path, run_forked)
 
 
+@pytest.mark.requirement("X14")
 def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person: Person) -> None:
     vault = person.folder("vault")
     printed = person.run(vault, "init", "--all-notes")

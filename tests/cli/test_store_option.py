@@ -13,6 +13,7 @@ from postgres_cluster import PostgresCluster
 from memoriter.cli import execute
 
 
+@pytest.mark.requirement("X10")
 @pytest.mark.integration
 def test_commands_share_a_memory_on_a_server(
     postgres: PostgresCluster,

@@ -25,6 +25,7 @@ memory:
 """
 
 
+@pytest.mark.requirement("A1")
 def test_names_and_shapes_of_openclaw_are_accepted(place: Place) -> None:
     place.own_file.write_text(OPENCLAW)
     settings = place.load()
@@ -58,6 +59,7 @@ def test_no_collection_of_qmd_replaces_another(place: Place, names: list[str], m
         place.load()
 
 
+@pytest.mark.requirement("A1", "C12")
 def test_the_defaults(place: Place) -> None:
     memory = place.load().memory
     assert (memory.backend, memory.citations, memory.max_injected_chars) == ("builtin", "auto", 4000)

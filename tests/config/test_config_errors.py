@@ -28,6 +28,7 @@ def error_of(place: Place, arguments: dict[str, object] | None = None) -> str:
     )
 
 
+@pytest.mark.requirement("C6")
 @pytest.mark.parametrize(
     ("text", "message"),
     [

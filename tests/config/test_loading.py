@@ -22,6 +22,7 @@ def test_nothing_has_to_be_set(place: Place) -> None:
     }
 
 
+@pytest.mark.requirement("C6")
 def test_later_places_win_and_each_value_has_an_origin(place: Place) -> None:
     place.own_file.write_text("search: {max_results: 1, min_score: 0.11, snippet_chars: 111, diversity: 0.1}")
     place.workspace_file.write_text("search: {min_score: 0.22, snippet_chars: 222, diversity: 0.2}")

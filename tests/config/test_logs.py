@@ -19,6 +19,7 @@ def untouched_afterwards() -> Iterator[None]:
     logger.handlers[:], logger.level, logger.propagate = handlers, level, propagate
 
 
+@pytest.mark.requirement("C10")
 def test_each_package_has_a_child_logger() -> None:
     assert [logs.get(name).name for name in ("", "memoriter", "store", "memoriter.store.index")] == [
         "memoriter",

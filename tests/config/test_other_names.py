@@ -27,6 +27,7 @@ memory: {qmd: {paths: [./plain, {path: ./journal, name: journal, pattern: "**/*.
 """
 
 
+@pytest.mark.requirement("C13", "D15")
 def test_the_names_of_other_programs_are_accepted(place: Place) -> None:
     place.own_file.write_text(THEIRS)
     settings = place.load()
@@ -55,6 +56,7 @@ def test_the_names_of_other_programs_are_accepted(place: Place) -> None:
     }
 
 
+@pytest.mark.requirement("C13")
 @pytest.mark.parametrize("name", ["sync.intervalMs", "sync.interval_ms"])
 def test_arguments_and_variables_have_them_too(place: Place, name: str) -> None:
     assert place.load({name: 120_000}).watch.interval_minutes == 2
@@ -73,6 +75,7 @@ def test_hybrid_off_searches_by_vectors_and_still_finds_keywords_without_an_embe
         assert [hit.path for hit in memory.search("heron")] == ["MEMORY.md"]
 
 
+@pytest.mark.requirement("D15")
 def test_entries_are_kept_where_the_settings_say(place: Place) -> None:
     place.own_file.write_text("storage: {vector_db_path: ./v, metadata_db_path: ./memories.db}")
     place.environ["MEMORITER_EMBEDDING__PROVIDER"] = "none"
@@ -87,6 +90,7 @@ def test_entries_are_kept_where_the_settings_say(place: Place) -> None:
         assert not (place.home / "agents" / agent / "memory.db").exists()
 
 
+@pytest.mark.requirement("E6")
 def test_memory_dir_is_where_notes_are_written_and_read(tmp_path) -> None:
     folder = tmp_path / "data" / "memory"
     folder.mkdir(parents=True)
@@ -156,3 +160,27 @@ def test_a_wrong_path_object_says_what_is_allowed(place: Place) -> None:
     place.own_file.write_text("memory: {qmd: {paths: [{path: ./x, patern: '*.md'}]}}")
     with pytest.raises(ConfigError, match="unknown key 'patern'"):
         place.load()
+
+
+@pytest.mark.requirement("B3", "B8", "D10", "E1")
+def test_values_that_programs_rely_on_are_the_defaults(place: Place) -> None:
+    settings = place.load()
+    extraction, retrieval, cleanup = settings.extraction, settings.retrieval, settings.cleanup
+    trigger = extraction.trigger
+    assert {
+        "chunking": (settings.chunking.tokens, settings.chunking.overlap),
+        "sessions": (settings.sessions.delta_bytes, settings.sessions.delta_messages),
+        "search": (settings.search.max_results, settings.search.sync_before),
+        "extraction": (extraction.min_confidence, extraction.min_importance),
+        "trigger": (trigger.message_interval, trigger.on_session_end),
+        "retrieval": (retrieval.inject_on_query, retrieval.max_memories, retrieval.budget_ratio),
+        "cleanup": (cleanup.auto_cleanup, cleanup.interval, cleanup.retention_days),
+    } == {
+        "chunking": (512, 64),
+        "sessions": (100_000, 50),
+        "search": (6, True),
+        "extraction": (0.7, 2),
+        "trigger": (10, True),
+        "retrieval": (True, 10, 0.1),
+        "cleanup": (True, 24, 30),
+    }

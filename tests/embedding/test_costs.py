@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from memoriter import Memory
 from memoriter.testing import HashEmbedder
 
 Note = Callable[[str, str], Path]
 
 
+@pytest.mark.requirement("A9")
 def test_a_forced_rebuild_embeds_nothing_again(open_memory: Callable[..., Memory], note: Note) -> None:
     for number in range(1000):
         note(f"memory/{number:04}.md", f"# Note {number}\n\nThe garden gate number {number} is green.\n")
@@ -52,6 +55,7 @@ def test_an_edited_line_embeds_only_its_chunks(open_memory: Callable[..., Memory
     assert 1 <= changed <= 3, f"{changed} of {chunks} chunks"
 
 
+@pytest.mark.requirement("A9")
 def test_a_repeated_text_is_embedded_once(open_memory: Callable[..., Memory], note: Note) -> None:
     for number in range(20):
         note(f"memory/{number}.md", "The garden gate is green.\n")

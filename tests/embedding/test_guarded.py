@@ -147,6 +147,7 @@ class TestCooldown:
 
 
 class TestTimeLimit:
+    @pytest.mark.requirement("C12")
     def test_ends_a_call_that_never_returns(self) -> None:
         never = threading.Event()
 

@@ -111,6 +111,7 @@ def test_queries_and_documents_have_the_prompts_of_the_model(model: Path, llama:
     assert made.items() <= llama.made.items()
 
 
+@pytest.mark.requirement("B4")
 def test_auto_uses_a_configured_gguf_file(model: Path, llama: type[Llama]) -> None:
     choice = resolve(EmbedderSpec(model_path=model))
     assert (choice.provider, choice.model) == ("llama-cpp", "embeddinggemma-300M-Q8_0")

@@ -12,6 +12,7 @@ from memoriter.embedding.vectors import clean, validate
 from memoriter.errors import EmbeddingError
 
 
+@pytest.mark.requirement("B5")
 def test_non_finite_numbers_become_zero_and_rows_are_normalised() -> None:
     rows = clean([[3, 4, np.nan], [np.inf, 0, -2], [0, 0, 0], [-np.inf, np.nan, np.inf]])
     np.testing.assert_allclose(rows, [[0.6, 0.8, 0], [0, 0, -1], [0, 0, 0], [0, 0, 0]], atol=1e-7)

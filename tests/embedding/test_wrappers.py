@@ -58,6 +58,7 @@ class Lying(HashEmbedder):
 
 
 class TestBatches:
+    @pytest.mark.requirement("A9")
     @given(st.lists(st.text(max_size=60), max_size=30), st.integers(1, 5), st.integers(1, 40))
     def test_cover_the_texts_in_order_within_both_budgets(
         self, texts: list[str], items: int, tokens: int
@@ -87,6 +88,7 @@ class TestBatches:
         assert threads == {threading.get_ident()}
         assert rows.shape == (0, 64)
 
+    @pytest.mark.requirement("C11")
     def test_run_at_most_four_at_a_time(self) -> None:
         four = threading.Barrier(4, timeout=120)
         running, most = 0, 0
@@ -106,6 +108,7 @@ class TestBatches:
         Batched(Meeting(), items=1, concurrency=4).embed(TEXTS[:12])
         assert most == 4
 
+    @pytest.mark.requirement("C11")
     def test_stop_at_the_first_failure_and_keep_finished_ones(self) -> None:
         embedder = FailingEmbedder(after=5)
         kept: list[int] = []
@@ -116,6 +119,7 @@ class TestBatches:
 
 
 class TestCachedVectors:
+    @pytest.mark.requirement("A9")
     def test_are_saved_and_not_computed_again(self) -> None:
         embedder, cache = HashEmbedder(), MemoryCache()
         cached = Cached(Batched(embedder, items=6), cache)

@@ -25,6 +25,7 @@ def open_with_qmd(open_memory, standin: StandIn):
     return lambda **more: open_memory(**{**settings, **more})
 
 
+@pytest.mark.requirement("A11")
 def test_1_when_qmd_dies_the_builtin_engine_takes_over(note, open_with_qmd, standin: StandIn) -> None:
     note("memory/a.md", "heron\n")
     memory = open_with_qmd()
@@ -36,6 +37,7 @@ def test_1_when_qmd_dies_the_builtin_engine_takes_over(note, open_with_qmd, stan
     assert (answer.fallback, [hit.path for hit in answer.hits]) == (True, ["memory/a.md"])
 
 
+@pytest.mark.requirement("A11")
 def test_2_a_failed_engine_is_removed_from_the_pool_and_the_next_selection_tries_qmd_again() -> None:
     clock, qmd, builtin = Clock(), Maker("qmd"), Maker("local")
     engines = EnginePool(clock=clock)
@@ -50,6 +52,7 @@ def test_2_a_failed_engine_is_removed_from_the_pool_and_the_next_selection_tries
     assert again.search(Query("x")).provider == "qmd"
 
 
+@pytest.mark.requirement("A11")
 def test_3_without_an_engine_tools_return_disabled_results(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     toolbox = Toolbox.open(workspace=tmp_path, home=tmp_path / "file" / "home")
@@ -58,6 +61,7 @@ def test_3_without_an_engine_tools_return_disabled_results(tmp_path) -> None:
     assert result["error"].startswith("Memory is disabled: ")
 
 
+@pytest.mark.requirement("A5", "A11")
 def test_4_all_snippets_together_stay_below_max_injected_chars(note, open_with_qmd) -> None:
     for number in range(9):
         note(f"memory/{number}.md", f"heron {number} " + "word " * 100)
@@ -67,6 +71,7 @@ def test_4_all_snippets_together_stay_below_max_injected_chars(note, open_with_q
     assert len(results) < 6
 
 
+@pytest.mark.requirement("A11")
 def test_5_citations_are_shown_in_direct_chats_but_not_in_groups(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     memory = open_with_qmd(memory__scope__default="allow")
@@ -80,6 +85,7 @@ def test_5_citations_are_shown_in_direct_chats_but_not_in_groups(note, open_with
     assert "citation" not in group["results"][0]
 
 
+@pytest.mark.requirement("A5", "A11")
 def test_6_a_search_waits_for_what_was_just_written(note, open_with_qmd) -> None:
     memory = open_with_qmd()
     note("memory/a.md", "heron\n")
@@ -89,6 +95,7 @@ def test_6_a_search_waits_for_what_was_just_written(note, open_with_qmd) -> None
     assert [hit.path for hit in memory.search("stork").hits] == ["memory/b.md"]
 
 
+@pytest.mark.requirement("A5", "A11")
 def test_7_a_session_outside_the_scope_finds_nothing(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     memory = open_with_qmd()
@@ -98,6 +105,7 @@ def test_7_a_session_outside_the_scope_finds_nothing(note, open_with_qmd) -> Non
     assert Toolbox(memory, session_key=GROUP).call("memory_get", {"path": "memory/a.md"})["text"] == ""
 
 
+@pytest.mark.requirement("A11")
 def test_8_wrong_settings_of_qmd_are_reported_at_the_start(open_with_qmd) -> None:
     memory = open_with_qmd(memory__qmd__command="/nowhere/qmd")
     problem = memory.warm_up()

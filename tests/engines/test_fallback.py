@@ -53,6 +53,7 @@ def test_the_primary_answers_and_the_builtin_engine_is_not_created(pair: Pair) -
     assert pair.engine.status().backend == "qmd"
 
 
+@pytest.mark.requirement("A3")
 def test_a_failure_closes_the_primary_and_everything_goes_to_builtin(pair: Pair) -> None:
     pair.primary.error = EngineError("qmd search ended with status 1.")
     answer = pair.engine.search(Query("x"))
@@ -75,6 +76,7 @@ def test_the_primary_is_not_tried_during_the_cooldown(pair: Pair) -> None:
     assert len(pair.qmd.created) == 1
 
 
+@pytest.mark.requirement("A3", "X4")
 def test_a_repaired_primary_answers_again_after_the_cooldown(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60
@@ -190,6 +192,7 @@ def test_if_both_engines_fail_the_answer_has_both_errors(pair: Pair) -> None:
     assert pair.engine.search(Query("x")).provider == "local"
 
 
+@pytest.mark.requirement("A3")
 def test_close_closes_both_engines_and_leaves_the_pool(pair: Pair) -> None:
     pair.fail()
     pair.clock.now += 60

@@ -173,6 +173,7 @@ def test_a_session_outside_the_scope_gets_nothing_from_either_engine(
     assert len([record for record in caplog.records if "may not use" in record.getMessage()]) == 1
 
 
+@pytest.mark.requirement("A8")
 def test_warm_up_and_status_report_the_same_problem(
     note, open_with_qmd, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -49,6 +49,7 @@ open({file!r}, "w").write(str(child.pid))
 """
 
 
+@pytest.mark.requirement("C12")
 def test_after_the_timeout_the_whole_group_is_killed(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     code = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

@@ -151,6 +151,7 @@ def test_files_outside_the_workspace_are_never_hits(note, open_qmd, workspace, t
         assert list(engine._pages(rows, engine._files())) == []
 
 
+@pytest.mark.requirement("A4")
 def test_reading_is_safe_and_does_not_start_qmd(note, open_qmd, standin) -> None:
     note("memory/a.md", "one\ntwo\nthree\n")
     engine = open_qmd()
@@ -307,6 +308,7 @@ def test_a_failed_sync_is_reported(note, open_qmd, standin) -> None:
     assert "ended with status 1" in (engine.sync().degraded or "")
 
 
+@pytest.mark.requirement("A4")
 def test_status_describes_qmd_and_its_index(note, open_qmd, workspace) -> None:
     note("MEMORY.md", "heron\n")
     engine = open_qmd()

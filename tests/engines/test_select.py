@@ -49,6 +49,7 @@ def test_the_key_depends_on_agent_and_settings() -> None:
     assert len({cache_key("main", SETTINGS), *others}) == 4
 
 
+@pytest.mark.requirement("A2")
 def test_a_second_call_gets_the_same_engine(selecting: Selecting) -> None:
     first, again, other = selecting.get(), selecting.get(), selecting.get("work")
     assert first.engine is again.engine
@@ -62,6 +63,7 @@ def test_eight_threads_create_one_engine(selecting: Selecting) -> None:
     assert (len(engines), len(selecting.qmd.created)) == (1, 1)
 
 
+@pytest.mark.requirement("A2")
 def test_a_failed_creation_logs_a_warning_and_selects_builtin(
     selecting: Selecting, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -88,6 +90,7 @@ def test_an_engine_that_started_with_builtin_uses_a_repaired_qmd(selecting: Sele
     assert selecting.get().engine is engine
 
 
+@pytest.mark.requirement("A2")
 def test_if_both_fail_the_selection_has_an_error_and_no_engine(selecting: Selecting) -> None:
     selecting.qmd.error = EngineError("not installed.")
     selecting.builtin.error = StoreError("The home cannot be written.")
@@ -132,6 +135,7 @@ def test_a_closed_engine_leaves_the_pool(selecting: Selecting) -> None:
     assert selecting.provider() == "qmd"
 
 
+@pytest.mark.requirement("A8")
 def test_warm_up_reports_problems_before_the_first_search(caplog: pytest.LogCaptureFixture) -> None:
     engine = Maker("qmd")()
     with caplog.at_level(logging.INFO, "memoriter"):

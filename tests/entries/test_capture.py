@@ -34,6 +34,7 @@ def test_the_rules_hold_on_a_second_dialogue(language: str) -> None:
     assert found.recall >= 0.7, found.missed
 
 
+@pytest.mark.requirement("B13")
 @pytest.mark.parametrize(
     ("text", "type_", "kept"),
     [
@@ -68,6 +69,7 @@ def test_only_the_owners_turns_are_captured(entries: Entries) -> None:
     assert [done.action for done in entries.capture([Said("user", text)])] == ["added"]
 
 
+@pytest.mark.requirement("B13")
 def test_at_most_three_statements_per_turn_and_no_secrets(entries: Entries) -> None:
     text = "I like tea. I like jam. I like bread. I like figs. My name is Mira."
     assert len(list(capture([Said("user", text)]))) == 3
@@ -77,6 +79,7 @@ def test_at_most_three_statements_per_turn_and_no_secrets(entries: Entries) -> N
     assert "ghp_" not in draft.text
 
 
+@pytest.mark.requirement("B13")
 def test_recalled_text_fed_back_a_hundred_times_creates_nothing(entries: Entries) -> None:
     entries.capture([Said("user", "I prefer tea over coffee."), Said("user", "我住在成都。")])
     known = entries.list()
@@ -104,6 +107,7 @@ def test_every_pattern_takes_linear_time() -> None:
     assert time.process_time() - begun < 5.0
 
 
+@pytest.mark.requirement("B13")
 @pytest.mark.parametrize(
     ("text", "type_"),
     [

@@ -21,6 +21,7 @@ def remember(entries: Entries, text: str, **more: Any) -> Entry:
     return entry
 
 
+@pytest.mark.requirement("D5")
 def test_an_edit_changes_the_search_results_and_can_be_undone(entries: Entries) -> None:
     entry = remember(entries, "I drink green tea", tags=("茶",))
     made = entries.update(entry.id[:8], text="I drink black coffee 咖啡", tags=("cafe",))

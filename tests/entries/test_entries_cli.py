@@ -42,6 +42,7 @@ def imported(run: Run, file: Path) -> tuple[int, int, int]:
     return report["added"], report["already"], report["refused"]
 
 
+@pytest.mark.requirement("D11")
 def test_entries_are_added_listed_undone_and_exported(run: Run, tmp_path: Path) -> None:
     added = json.loads(
         run(
@@ -94,6 +95,7 @@ def test_a_wrong_id_in_an_export_is_named(run: Run, tmp_path: Path) -> None:
     assert message.startswith("Nothing was imported. Line 1: 'seven' is not an id; ids are such as 6ba7b811-")
 
 
+@pytest.mark.requirement("D11")
 def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Path) -> None:
     tea = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))
     run("add", "I drink black coffee in the evening", "--type", "fact")
@@ -161,6 +163,7 @@ def test_stats_count_files_when_entries_cannot_be_read(run: Run, tmp_path: Path)
     assert "files " in run("stats")
 
 
+@pytest.mark.requirement("X12")
 @pytest.mark.parametrize(
     ("content", "texts"),
     [

@@ -51,6 +51,7 @@ def test_python_accepts_every_form_of_an_id(memory: Memory, form: Callable[[str]
     assert memory.forget(named).forgotten == (entry.id,)
 
 
+@pytest.mark.requirement("B11")
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_tools_accept_every_form_of_an_id(memory: Memory, form: Callable[[str], str]) -> None:
     toolbox = Toolbox(memory, tools=OPERATIONS, access="admin")

@@ -22,6 +22,7 @@ def texts(entries: Entries, query: str, **more: Any) -> list[str]:
     return [hit.entry.text for hit in entries.search(query, threshold=0.05, **more).hits]
 
 
+@pytest.mark.requirement("D6", "D7")
 @pytest.mark.parametrize("mode", MODES)
 def test_every_mode_finds_and_the_parts_sum_to_the_score(filled: Entries, mode: Any) -> None:
     hits = filled.search("heron marsh", mode=mode, threshold=0.05).hits
@@ -32,6 +33,7 @@ def test_every_mode_finds_and_the_parts_sum_to_the_score(filled: Entries, mode: 
     assert texts(filled, "数据库备份", mode=mode)[0] == "数据库每天凌晨备份"
 
 
+@pytest.mark.requirement("D6")
 def test_importance_decides_between_entries_that_match_equally_well(entries: Entries) -> None:
     entries.add("The heron nests in the north", "fact", importance=2)
     entries.add("The heron nests in the south", "fact", importance=5)
@@ -64,6 +66,7 @@ def test_a_filter_that_drops_many_still_finds_what_passes(entries: Entries) -> N
     assert texts(entries, "heron", types=("skill",), limit=3) == ["The heron of heron island"]
 
 
+@pytest.mark.requirement("X2")
 def test_a_threshold_never_drops_an_exact_keyword_hit(filled: Entries) -> None:
     assert [hit.entry.text for hit in filled.search("spy trust", threshold=0.99).hits] == [
         "The heron is a spy, trust me"

@@ -31,10 +31,12 @@ def remember(entries: Entries, text: str, **more: object) -> Entry:
 # ---- scales and types ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("B10")
 def test_an_importance_from_0_to_1_becomes_one_from_1_to_5() -> None:
     assert [from_share(share) for share in (0, 0.5, 0.7, 1)] == [1, 3, 3.8, 5]
 
 
+@pytest.mark.requirement("B10")
 def test_the_five_categories_and_the_eight_types_map_onto_each_other() -> None:
     assert {category: type_of(category) for category in CATEGORIES} == {
         "preference": "user_preference",
@@ -49,6 +51,7 @@ def test_the_five_categories_and_the_eight_types_map_onto_each_other() -> None:
         type_of("mood")
 
 
+@pytest.mark.requirement("D4", "D13")
 def test_each_type_has_its_lifetime_and_the_most_important_never_expires() -> None:
     days = {type_: (expiry(type_, 4, 0.0) or 0) / DAY for type_ in TYPES}
     assert days == {
@@ -119,6 +122,7 @@ def test_secrets_are_not_kept(entries: Entries, tmp_path: Path) -> None:
     assert "ghp_" not in entry.text
 
 
+@pytest.mark.requirement("D5")
 def test_entries_are_listed_by_filter_and_expired_ones_are_hidden(entries: Entries, clock: Any) -> None:
     tea = remember(entries, "I like tea", type="user_preference", tags=("drink",), importance=4)
     remember(entries, "Standup is at nine", type="workflow", trust="agent", session="s2")
@@ -175,6 +179,7 @@ def test_every_change_is_an_event_with_before_and_after(entries: Entries) -> Non
     ]
 
 
+@pytest.mark.requirement("X7")
 def test_repeated_undos_step_back_and_redos_step_forward_again(entries: Entries) -> None:
     entry = remember(entries, "The port is 1")
     for number in range(2, 5):
@@ -274,6 +279,7 @@ def test_a_stale_edit_is_a_conflict(entries: Entries) -> None:
 # ---- export and import ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("D1", "D5")
 def test_export_and_import_preserve_everything(entries: Entries, tmp_path: Path, clock: Any) -> None:
     entry = remember(entries, "我喜欢喝茶 ☕", type="user_preference", tags=("饮料",), importance=4.5)
     entries.update(entry.id, text="我喜欢喝绿茶 ☕")
@@ -292,6 +298,7 @@ def test_export_and_import_preserve_everything(entries: Entries, tmp_path: Path,
     other.close()
 
 
+@pytest.mark.requirement("D5")
 def test_an_invalid_line_is_refused_with_its_number_and_nothing_is_imported(entries: Entries) -> None:
     good = Entry("00000000-0000-4000-8000-000000000001", "fine")
     head, line = next(export_lines(entries._store)), json.dumps({"entry": {"id": good.id, "text": "fine"}})

@@ -49,6 +49,7 @@ def texts(lines: str) -> list[str]:
     return [json.loads(line)["entry"]["text"] for line in lines.splitlines()[1:]]
 
 
+@pytest.mark.requirement("D11", "D15")
 def test_a_search_shows_type_similarity_and_stars_of_entries(run: Run) -> None:
     first = run("search", "green tea", "--source", "entries").splitlines()[0]
     assert "user_preference" in first
@@ -59,6 +60,7 @@ def test_a_search_shows_type_similarity_and_stars_of_entries(run: Run) -> None:
     assert shown == {"type": "user_preference", "importance": 4.0, "session": "agent:main:telegram:direct:7"}
 
 
+@pytest.mark.requirement("D12")
 def test_lists_and_histories_name_the_conversation(run: Run, memory: Memory) -> None:
     assert "agent:main:telegram:direct:7" in run("list", "--type", "user_preference")
     assert "agent:main:telegram:direct:7" in run("history", memory.entries.list("user_preference")[0].id)
@@ -84,6 +86,7 @@ def test_why_shows_texts_and_needs_no_id(run: Run, memory: Memory, note) -> None
     assert [one["text"] for one in by_tool["considered"]] == [one["text"] for one in considered]
 
 
+@pytest.mark.requirement("D15")
 def test_an_export_is_filtered_by_importance_and_tags(run: Run, memory: Memory) -> None:
     toolbox = Toolbox(memory, tools=OPERATIONS)
     cases: list[tuple[dict[str, object], list[str], list[str]]] = [

@@ -14,6 +14,7 @@ def toolbox(open_memory: Any) -> Toolbox:
     return Toolbox(open_memory(), session_key="agent:main:main")
 
 
+@pytest.mark.requirement("B10", "B11")
 def test_store_recall_and_forget(toolbox: Toolbox) -> None:
     stored = toolbox.call(
         "memory_store", {"text": "I prefer green tea", "category": "preference", "importance": 4}
@@ -35,6 +36,7 @@ def test_store_recall_and_forget(toolbox: Toolbox) -> None:
     assert toolbox.call("memory_forget", {})["error"] == "memory_forget needs either `memoryId` or `query`."
 
 
+@pytest.mark.requirement("D9")
 def test_memory_and_its_actions(toolbox: Toolbox) -> None:
     added = toolbox.call(
         "memory",

@@ -29,6 +29,7 @@ def remember(entries: Entries, text: str, **more: Any) -> Entry:
     return entry
 
 
+@pytest.mark.requirement("X8")
 @pytest.mark.parametrize("engine", ["scan", "sqlite-vec", "lancedb"])
 def test_a_forgotten_text_is_in_no_file(
     open_in_files: Any, tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch

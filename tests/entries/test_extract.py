@@ -4,6 +4,8 @@ import json
 from datetime import datetime
 from typing import Any, NamedTuple
 
+import pytest
+
 from memoriter.entries import Entries
 from memoriter.entries.extract import Extractor, Gates
 from memoriter.errors import ChatError
@@ -33,6 +35,7 @@ def extracted(entries: Entries, answer: Any, talk: list[Said] = TALK) -> list[An
     return Extractor(entries, chat).extract(talk, session="s1")
 
 
+@pytest.mark.requirement("D2")
 def test_statements_are_kept_with_their_gates_and_boosts(entries: Entries) -> None:
     answer = [
         one("The user prefers pnpm over npm", turn=1, tags=["pnpm"], category="tools"),
@@ -69,6 +72,7 @@ def test_trust_comes_from_the_turn_and_not_from_the_model(entries: Entries) -> N
     assert {done.entry.trust for done in extracted(entries, answer)} == {"agent"}
 
 
+@pytest.mark.requirement("D2")
 def test_answers_are_read_tolerantly(entries: Entries) -> None:
     fenced = 'Here you are:\n```json\n{"memories": [{"content": "The user lives in Ghent", "confidence": 0.9}]}\n```'
     assert [done.action for done in extracted(entries, fenced)] == ["added"]
@@ -111,6 +115,7 @@ def test_a_number_refers_to_an_entry_and_an_invented_one_has_no_effect(entries: 
     assert entries.get(mine.id).state == "superseded"
 
 
+@pytest.mark.requirement("D2")
 def test_an_answer_that_was_cut_off_is_requested_again_and_never_stored(entries: Entries) -> None:
     half = '{"statements": [{"content": "The user wants every file in prod del'
     whole = json.dumps([one("The user prefers pnpm over npm", turn=1)])

@@ -32,6 +32,7 @@ def weekly_cleanup(entries: Entries, clock: Any) -> CleanedUp:
     return entries.cleanup()
 
 
+@pytest.mark.requirement("D4")
 def test_expired_entries_are_hidden_then_marked_then_purged(entries: Entries, clock: Any) -> None:
     note = remember(entries, "The printer is in room four", type="workflow", on_purpose=False)
     forever = remember(entries, "I am called Mira", type="other")

@@ -24,6 +24,7 @@ def texts(entries: Entries) -> list[str]:
     return sorted(entry.text for entry in entries.list())
 
 
+@pytest.mark.requirement("D3")
 def test_a_refinement_supersedes_the_entry_it_refines(entries: Entries) -> None:
     old = say(entries, "We deploy on Tuesdays", importance=4, tags=("ops",)).entry
     done = say(entries, "We deploy on Tuesdays after the stand-up", confidence=0.8)
@@ -36,6 +37,7 @@ def test_a_refinement_supersedes_the_entry_it_refines(entries: Entries) -> None:
     assert (kept.state, kept.superseded_by) == ("superseded", done.entry.id)
 
 
+@pytest.mark.requirement("X7")
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -58,6 +60,7 @@ def test_a_contradiction_supersedes_and_the_old_one_stays_as_history(open_: Any,
     assert texts(entries) == [old]
 
 
+@pytest.mark.requirement("X17")
 def test_similar_statements_are_not_the_same(entries: Entries) -> None:
     for text in ("I like apples", "I like oranges", "Invoice 1041 was paid", "Invoice 1042 was paid"):
         assert say(entries, text).action == "added"
@@ -80,6 +83,7 @@ def test_a_statement_of_unknown_type_takes_the_type_of_what_it_is_about(entries:
     assert (refined.action, refined.entry.type) == ("merged", "workflow")
 
 
+@pytest.mark.requirement("X16")
 def test_a_less_trusted_statement_never_changes_a_more_trusted_entry(entries: Entries) -> None:
     entries._follower.embedder = None
     mine = say(entries, "I live in Paris").entry
@@ -111,6 +115,7 @@ ADDITIONS = (
 )
 
 
+@pytest.mark.requirement("X16")
 @pytest.mark.parametrize("own", STATEMENTS)
 def test_a_repetition_never_raises_the_trust_of_other_words(entries: Entries, own: str) -> None:
     entries._follower.embedder = None
@@ -163,6 +168,7 @@ def test_the_same_text_of_a_more_trusted_speaker_replaces_the_entry(entries: Ent
     assert texts(entries) == ["The server is in Oslo."]
 
 
+@pytest.mark.requirement("X17")
 @pytest.mark.parametrize(
     ("old", "new"),
     [

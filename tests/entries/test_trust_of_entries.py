@@ -130,6 +130,7 @@ def line(**fields: object) -> str:
     return json.dumps({"format": "memoriter entries 1"}) + "\n" + json.dumps({"entry": entry, "history": []})
 
 
+@pytest.mark.requirement("X16")
 def test_an_import_of_an_agent_consists_of_statements_of_that_agent(memory: Memory) -> None:
     data = line(
         importance=4.0,

@@ -121,6 +121,7 @@ def test_a_less_trusted_repetition_only_counts() -> None:
     ]
 
 
+@pytest.mark.requirement("D3")
 def test_a_merge_keeps_what_is_known_about_the_old_entry() -> None:
     old = known(
         importance=4.0,

@@ -83,6 +83,7 @@ def chatgpt(more: list[dict] | None = None) -> list[dict]:
     ]  # fmt: skip
 
 
+@pytest.mark.requirement("X12")
 def test_conversations_of_chatgpt_become_sessions(memory: Memory, tmp_path: Path) -> None:
     file = tmp_path / "conversations.json"
     file.write_text(json.dumps(chatgpt()), encoding="utf-8")
@@ -266,6 +267,7 @@ MEM0 = {
 }
 
 
+@pytest.mark.requirement("X12")
 def test_mem0_keeps_dates_categories_and_users(memory: Memory, tmp_path: Path) -> None:
     file = tmp_path / "mem0.json"
     file.write_text(json.dumps(MEM0))

@@ -86,6 +86,7 @@ ANSWER = {
 }
 
 
+@pytest.mark.requirement("X22")
 def test_an_installed_package_adds_settings_and_parts(tmp_path: Path) -> None:
     path = installed(tmp_path / "site", "example = example_extension:extension")
     assert ask(path) == ANSWER

@@ -187,6 +187,7 @@ def _answer(tool: Any, command: dict[str, Any]) -> tuple[str, str]:
     return "done", text
 
 
+@pytest.mark.requirement("X9")
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=st.lists(commands, max_size=14))
 def test_commands_give_the_same_results_as_the_sdks_tool(

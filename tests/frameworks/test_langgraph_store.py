@@ -113,6 +113,7 @@ class Oracle(InMemoryStore):
         return super()._handle_list_namespaces(op)
 
 
+@pytest.mark.requirement("X9")
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(batches=st.lists(st.lists(operations, max_size=4), max_size=8))
 def test_the_same_operations_give_the_same_items_as_langgraphs_own_store(

@@ -80,6 +80,7 @@ steps = st.one_of(
 )
 
 
+@pytest.mark.requirement("X9")
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(script=st.lists(steps, max_size=12), limit=st.one_of(st.none(), st.integers(0, 3)))
 def test_operations_give_the_same_items_as_the_sdks_session(

@@ -175,6 +175,7 @@ def test_browser_sessions_last_twelve_hours_and_their_number_is_limited(tmp_path
     assert [browsers.caller(cookie or "") for cookie in cookies] == [None] * len(cookies)
 
 
+@pytest.mark.requirement("E7")
 def test_only_a_link_opens_the_page(gateway: Running) -> None:
     browser = gateway.client()
     closed = browser.get("/")

@@ -12,6 +12,7 @@ from memoriter.tools.table import OPERATIONS
 STATUSES = {"200", *map(str, ERRORS)}
 
 
+@pytest.mark.requirement("X9")
 def test_the_document_describes_every_operation(gateway: Running) -> None:
     document = gateway.caller("read").get("/openapi.json").json()
     posts = {path: item["post"] for path, item in document["paths"].items() if "post" in item}

@@ -82,6 +82,7 @@ def test_no_response_contains_data_of_another_agent(shared: Running) -> None:
     )  # an error would prove nothing
 
 
+@pytest.mark.requirement("X14")
 def test_each_agent_finds_its_own_data(shared: Running) -> None:
     for name in TENANTS:
         caller = tenant(shared, name)

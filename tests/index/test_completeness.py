@@ -213,6 +213,7 @@ def settle(workspace: Path) -> None:
         os.utime(path, (then, then))
 
 
+@pytest.mark.requirement("B8")
 @pytest.mark.parametrize("settled", [True, False])
 def test_every_kind_of_change_is_found_by_the_next_search(
     note, open_memory, workspace: Path, settled: bool

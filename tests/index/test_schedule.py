@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from memoriter.errors import StoreLocked
 from memoriter.index.schedule import MAX_DELAYS, Delays, Growth, Refresher, Schedule
 
 
+@pytest.mark.requirement("B8", "E2")
 def test_notes_are_indexed_after_a_quiet_moment() -> None:
     schedule = Schedule(Delays())
     assert schedule.next() is None
@@ -29,6 +31,7 @@ def test_a_folder_that_is_never_quiet_is_indexed_after_a_maximum_delay() -> None
     assert schedule.next() == (100 + MAX_DELAYS * 1.5, "notes")
 
 
+@pytest.mark.requirement("B8")
 def test_a_transcript_is_indexed_after_enough_new_bytes() -> None:
     schedule = Schedule(Delays())
     schedule.session_grew("a", 99_999, 3, 10.0)
@@ -44,6 +47,7 @@ def test_a_transcript_is_indexed_after_enough_new_bytes() -> None:
     assert schedule.next() is None
 
 
+@pytest.mark.requirement("B8")
 def test_a_transcript_is_indexed_after_enough_new_messages() -> None:
     schedule = Schedule(Delays())
     for number in range(49):
@@ -53,6 +57,7 @@ def test_a_transcript_is_indexed_after_enough_new_messages() -> None:
     assert schedule.next() == (54.0, "sessions")
 
 
+@pytest.mark.requirement("B8")
 def test_the_interval_counts_from_the_last_sync() -> None:
     schedule = Schedule(Delays(interval_s=300), now=1000.0)
     assert schedule.next() == (1300.0, "interval")

@@ -36,6 +36,7 @@ def changes() -> ReportedChanges:
     return ReportedChanges()
 
 
+@pytest.mark.requirement("E2")
 def test_changes_below_a_folder_are_reported_and_hidden_ones_are_not(
     tmp_path: Path, changes: ReportedChanges
 ) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client, StdioServerParameters
 
 from memoriter.tools.toolbox import TOOLS
@@ -92,6 +93,7 @@ def started(workspace: Path, *options: str, **environment: str) -> Iterator[Proc
             process.kill()
 
 
+@pytest.mark.requirement("X9")
 def test_the_sdk_client_uses_the_memory_over_standard_input_and_output(workspace: Path, note: Note) -> None:
     note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
     env = {"HOME": os.environ["HOME"], "MEMORITER_EMBEDDING__PROVIDER": "none"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,6 +33,7 @@ def test_a_note_is_found_by_one_of_its_words(note, open_memory) -> None:
     assert (answer.degraded, answer.fallback, answer.citations) == (None, False, True)
 
 
+@pytest.mark.requirement("X1")
 @pytest.mark.parametrize("word", ["数据库", "止损", "备份"])
 def test_a_chinese_word_inside_a_sentence_is_found_by_keyword_alone(word, note, open_memory) -> None:
     note("memory/运维.md", "昨晚把数据库迁移到新机器，GitHub备份也一起改了。\n")
@@ -41,6 +43,7 @@ def test_a_chinese_word_inside_a_sentence_is_found_by_keyword_alone(word, note, 
     assert paths(answer) == ["memory/交易.md" if word == "止损" else "memory/运维.md"]
 
 
+@pytest.mark.requirement("B6", "X5")
 def test_scores_are_the_sums_of_their_explained_parts(note, open_memory) -> None:
     note("memory/a.md", "The heron stands in the shallow water at dawn.")
     note("memory/b.md", "A heron and a stork share the marsh.")
@@ -51,6 +54,7 @@ def test_scores_are_the_sums_of_their_explained_parts(note, open_memory) -> None
         assert 0 <= hit.score <= 1
 
 
+@pytest.mark.requirement("B7")
 def test_a_sync_reports_what_it_did_and_a_second_one_does_nothing(note, open_memory) -> None:
     note("MEMORY.md", "one")
     note("memory/a.md", "two")
@@ -105,6 +109,7 @@ def test_another_embedder_rebuilds_the_vectors_and_never_mixes_them(note, open_m
     assert (back.embedded, back.cached) == (0, 1), "switching back costs nothing"
 
 
+@pytest.mark.requirement("X4")
 def test_with_a_failing_embedder_keyword_search_works_and_the_answer_says_so(note, open_memory) -> None:
     note("memory/a.md", "The heron stands in the water.")
     memory = open_memory(FailingEmbedder(after=0))
@@ -116,6 +121,7 @@ def test_with_a_failing_embedder_keyword_search_works_and_the_answer_says_so(not
     assert answer.degraded is not None
 
 
+@pytest.mark.requirement("X4")
 def test_failed_vectors_are_computed_by_the_next_sync(note, open_memory) -> None:
     note("memory/a.md", "The heron stands in the water.")
     open_memory(FailingEmbedder(after=0)).sync()
@@ -123,6 +129,7 @@ def test_failed_vectors_are_computed_by_the_next_sync(note, open_memory) -> None
     assert (healed.embedded, healed.pending) == (1, 0)
 
 
+@pytest.mark.requirement("X2")
 def test_an_exact_keyword_hit_survives_any_threshold(note, open_memory) -> None:
     note("memory/a.md", "The code ERR_CONN_42 appears when the proxy sleeps.\n" + "filler words here\n" * 60)
     note("memory/b.md", "Nothing of the kind.")
@@ -130,6 +137,7 @@ def test_an_exact_keyword_hit_survives_any_threshold(note, open_memory) -> None:
     assert paths(answer) == ["memory/a.md"]
 
 
+@pytest.mark.requirement("B1")
 def test_filters_by_path_and_source_apply_to_both_legs(note, open_memory) -> None:
     note("memory/work/a.md", "heron in the office")
     note("memory/home/a.md", "heron at home")
@@ -147,6 +155,7 @@ def test_a_group_chat_does_not_see_citations(note, open_memory) -> None:
     assert (group.citations, group.hits[0].citation) == (False, None)
 
 
+@pytest.mark.requirement("X2")
 def test_dated_notes_lose_score_only_when_configured_and_never_disappear(note, open_memory) -> None:
     note("memory/1999-01-01.md", "heron heron heron by the river")
     plain = open_memory().search("heron river", min_score=0).hits[0]
@@ -437,3 +446,18 @@ def test_an_argument_that_cannot_be_meant_is_an_error_and_not_an_empty_answer(
     with pytest.raises(BadArgument) as caught:
         use(open_memory())
     assert str(caught.value) == message
+
+
+@pytest.mark.requirement("X3")
+def test_the_bundled_model_needs_no_network(
+    note, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    note("memory/a.md", "Mira is vegetarian and allergic to hazelnuts.\n")
+    note("memory/b.md", "The server was restarted on Monday.\n")
+    with Memory.open(workspace, home=tmp_path / "state") as memory:
+        answer = memory.search("what must I not cook for Mira?")
+    assert (answer.hits[0].path, answer.provider, answer.degraded) == ("memory/a.md", "local", None)

@@ -119,6 +119,7 @@ def test_text_is_split_between_paragraphs_before_lines() -> None:
     assert places(chunks(text, tokens=100)) == [(1, 6, ()), (8, 13, ()), (15, 20, ())]
 
 
+@pytest.mark.requirement("B3")
 def test_the_end_of_a_chunk_is_repeated_in_the_next() -> None:
     text = "\n".join(prose(number) for number in range(30))
     found = chunks(text, tokens=100, overlap=20)
@@ -140,6 +141,7 @@ def test_a_line_over_the_limit_is_split_into_pieces() -> None:
     assert all(chunk.text[-1] != "d" for chunk in found)  # no word is separated from its number
 
 
+@pytest.mark.requirement("B3")
 def test_chinese_characters_count_as_whole_tokens() -> None:
     text = "\n".join(["数据库备份方案" * 5] * 8)
     assert [(chunk.start_line, chunk.end_line) for chunk in chunks(text, tokens=80)] == [

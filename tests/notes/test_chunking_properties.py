@@ -48,6 +48,7 @@ def document(text: str) -> Document:
     return Document("memory/2026-02-08.md", "memory", text, sha256="", mtime_ns=0, size=len(text))
 
 
+@pytest.mark.requirement("B3")
 @settings(max_examples=300, deadline=None)
 @given(texts, st.sampled_from([1, 8, 16, 40, 512]), st.sampled_from([0, 2, 8, 64]))
 def test_chunks_cover_the_text_with_correct_lines_within_the_limit(

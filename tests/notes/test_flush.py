@@ -40,6 +40,7 @@ def flush(workspace: Path, tmp_path: Path, chat: object = None, **settings: obje
     return Flush(Notebook(workspace, now=lambda: NOW), chat or NoChat(), tmp_path / "state", threshold)  # type: ignore[arg-type]
 
 
+@pytest.mark.requirement("C3")
 @pytest.mark.parametrize(
     ("threshold", "window", "tokens"),
     [
@@ -64,6 +65,7 @@ def test_a_state_folder_that_cannot_be_created_is_an_error_of_this_package(
     assert not log.exists()
 
 
+@pytest.mark.requirement("C3")
 def test_one_overflow_is_written_once(workspace: Path, tmp_path: Path, log: Path) -> None:
     assert flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=103_999) is None
     saved = flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=104_000)

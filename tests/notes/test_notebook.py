@@ -19,6 +19,7 @@ def notebook(workspace: Path) -> Notebook:
     return Notebook(workspace, now=lambda: NOW)
 
 
+@pytest.mark.requirement("E4")
 def test_without_a_category_a_text_goes_to_the_log_of_the_day(notebook: Notebook, workspace: Path) -> None:
     first = notebook.save("用户喜欢使用 TypeScript 开发", "用户偏好", ["preference", "tech"])
     second = notebook.save("Backups run at three.\nEvery night.")
@@ -30,6 +31,7 @@ def test_without_a_category_a_text_goes_to_the_log_of_the_day(notebook: Notebook
     )
 
 
+@pytest.mark.requirement("E4")
 def test_with_a_category_a_text_goes_to_a_note_that_grows(notebook: Notebook, workspace: Path) -> None:
     notebook.save("Ship in March.", "Project goals", ["q1"], category="Project")
     saved = notebook.save("Ship in April.", "Project goals", category="project")

@@ -67,6 +67,7 @@ def summaries(workspace: Path, tmp_path: Path) -> Summaries:
     return Summaries(Notebook(workspace, now=lambda: NOW), NoChat(), tmp_path / "state")
 
 
+@pytest.mark.requirement("C2")
 def test_an_english_session_is_summarised_without_a_model() -> None:
     points = extract(turns(ENGLISH))
     assert points.title == "Pick a place for the nightly backup"
@@ -137,6 +138,7 @@ def test_reports_of_an_agent_about_its_memory_are_not_points() -> None:
     ]
 
 
+@pytest.mark.requirement("C2")
 def test_the_note_has_the_date_of_the_session_and_its_span(summaries: Summaries, workspace: Path) -> None:
     saved = summaries.write(turns(CHINESE), "s-1")
     assert saved is not None
@@ -213,6 +215,7 @@ ANSWER = json.dumps(
 )
 
 
+@pytest.mark.requirement("C2")
 def test_a_configured_model_writes_the_text(workspace: Path, tmp_path: Path) -> None:
     chat = ScriptedChat(f"```json\n{ANSWER}\n```")
     saved = Summaries(Notebook(workspace, now=lambda: NOW), chat, tmp_path / "state").write(

@@ -99,6 +99,7 @@ def test_other_paths_are_refused_with_a_message(root: Path, path: str) -> None:
     assert refusal.type is PathRefused or path in ("MEMORY.MD", "memory\\..\\..\\x.md")
 
 
+@pytest.mark.requirement("C5")
 @posix
 def test_outside_links_pipes_and_folders_are_refused(root: Path, tmp_path: Path) -> None:
     (root / "memory/link.md").symlink_to(tmp_path / "outside/a.md")
@@ -137,6 +138,7 @@ def test_a_missing_file_suggests_the_nearest_name(root: Path) -> None:
         Workspace(root).excerpt("memory/zzzzzzzzzzzz.md")
 
 
+@pytest.mark.requirement("C5")
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(

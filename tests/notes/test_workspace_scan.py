@@ -27,6 +27,7 @@ def listed(root: Path, **settings: object) -> list[str]:
     return [found.path for found in Workspace(root, **settings).scan().files]
 
 
+@pytest.mark.requirement("B1", "E4")
 def test_core_file_and_markdown_in_the_memory_folder_are_listed(tmp_path: Path) -> None:
     write(tmp_path, "MEMORY.md", "memory/b.md", "memory/a/deep/c.MD", "memory/日志/二月.md")
     write(
@@ -73,6 +74,7 @@ def test_a_missing_workspace_is_a_problem_and_an_empty_one_is_not(tmp_path: Path
     assert Workspace(missing).scan().problems == (Problem(str(missing), "The path does not exist."),)
 
 
+@pytest.mark.requirement("B1")
 def test_extra_paths_are_files_or_folders_with_patterns(tmp_path: Path) -> None:
     root, outside = tmp_path / "work", tmp_path / "outside"
     write(

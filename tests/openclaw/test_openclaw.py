@@ -94,6 +94,7 @@ def actions(report: Any, kind: str) -> dict[str, str]:
 OpenMemory = Callable[..., Memory]
 
 
+@pytest.mark.requirement("X9")
 def test_its_workspace_and_sessions_are_read_in_place(openclaw: Path, tmp_path: Path) -> None:
     sessions = openclaw / "agents" / "main" / "sessions"
     before = {path: path.read_bytes() for path in openclaw.rglob("*") if path.is_file()}
@@ -133,6 +134,7 @@ def test_a_group_conversation_without_senders_is_skipped(openclaw: Path, open_me
     assert [path.name for path in memory.settings.agent_folder.rglob("*.jsonl")] == ["9f1c.jsonl"]
 
 
+@pytest.mark.requirement("X12")
 def test_everything_is_imported_once(openclaw: Path, entries: None, open_memory: OpenMemory) -> None:
     memory = open_memory()
     preview = import_openclaw(memory, openclaw, dry_run=True)

@@ -38,6 +38,7 @@ def settings_of(host: OpenClawHost) -> dict[str, object]:
     return dict(json.loads(host.settings.read_text()))
 
 
+@pytest.mark.requirement("X13")
 def test_the_plugin_is_copied_and_selected(host: OpenClawHost, tmp_path: Path) -> None:
     install(tmp_path / "m", host, COMMAND, tmp_path / "m", dry_run=False)
     assert settings_of(host)["plugins"] == {

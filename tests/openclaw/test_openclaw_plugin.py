@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from memoriter import __version__
 from memoriter.agent.installed_files import plugin_folder
 from memoriter.extensions import openclaw
@@ -16,6 +18,7 @@ PACKAGE = json.loads((FOLDER / "package.json").read_text("utf-8"))
 EXTRA = ["memory_recall", "memory_store", "memory_forget", "memory_save"]
 
 
+@pytest.mark.requirement("X13")
 def test_the_manifest_claims_the_memory_slot_and_names_every_tool() -> None:
     assert (MANIFEST["id"], MANIFEST["kind"]) == ("memoriter", "memory")
     assert MANIFEST["contracts"]["tools"] == ["memory_search", "memory_get", *EXTRA]

@@ -44,6 +44,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
+@pytest.mark.requirement("E7")
 def test_the_day_is_summed_up_and_each_number_links_to_what_it_counts(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search", **TODAY).page
     tiles = page.locator(".tile")

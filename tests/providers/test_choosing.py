@@ -19,6 +19,7 @@ def no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(lookup, "BUNDLED", tmp_path / "models")
 
 
+@pytest.mark.requirement("B4")
 @pytest.mark.usefixtures("no_bundle")
 @pytest.mark.parametrize(
     ("keys", "expected"),
@@ -64,6 +65,7 @@ def test_a_missing_extra_of_llama_cpp_says_what_to_install(
     assert choice.reason.endswith("pip install 'memoriter[llama-cpp]'")
 
 
+@pytest.mark.requirement("B4")
 def test_an_unavailable_provider_is_replaced_by_its_fallback() -> None:
     choice = resolve(EmbedderSpec("openai", keys={"voyage": KEY}, fallback="voyage"))
     assert (choice.provider, choice.instead) == ("voyage", "openai")

@@ -76,6 +76,7 @@ def right(saved: dict[str, np.ndarray], texts: dict[str, str]) -> None:
         np.testing.assert_allclose(saved[digest], vector(text), atol=1e-6)
 
 
+@pytest.mark.requirement("C4")
 def test_a_job_returns_the_vector_of_each_text(make_jobs: MakeJobs, vendors: Vendors) -> None:
     vendors.job_polls = 2
     meta, clock, saved, steps = Meta(), Clock(), dict[str, np.ndarray](), list[Progress]()
@@ -110,6 +111,7 @@ def test_a_job_continues_after_a_restart(make_jobs: MakeJobs, vendors: Vendors) 
     assert not any("number 0" in str(body) for body in after), "the texts were sent twice"
 
 
+@pytest.mark.requirement("C4", "C12")
 def test_a_job_that_takes_longer_than_an_hour_is_cancelled(make_jobs: MakeJobs, vendors: Vendors) -> None:
     vendors.job_polls = 10_000
     meta, clock, saved = Meta(), Clock(), dict[str, np.ndarray]()
@@ -177,6 +179,7 @@ def test_index_by_batch(
     assert by_meaning(memory.search("garden"))
 
 
+@pytest.mark.requirement("C4")
 def test_plain_calls_embed_the_texts_of_a_failed_job(
     vendors: Vendors, provider: str, open_provider: Callable[..., Memory], note: Callable[[str, str], Path]
 ) -> None:

@@ -54,6 +54,7 @@ def test_vectors_belong_to_their_texts(vendors: Vendors, provider: str, choose: 
     np.testing.assert_allclose(embedder.embed_query("heron"), vector("heron"), atol=1e-6)
 
 
+@pytest.mark.requirement("B4")
 def test_each_vendor_gets_the_request_that_it_expects(vendors: Vendors, provider: str, choose: Make) -> None:
     embedder = choose()
     embedder.embed(["the heron"])
@@ -114,6 +115,7 @@ def test_simultaneous_calls_leave_no_connection_open(vendors: Vendors, provider:
     assert [str(warning.message) for warning in recorded if warning.category is ResourceWarning] == []
 
 
+@pytest.mark.requirement("X11")
 def test_secrets_do_not_leave_the_machine(vendors: Vendors, provider: str, choose: Make) -> None:
     text = "push with ghp_0123456789abcdefghijABCDEFGHIJ012345, then rest"
     for redact in ("remote", "never"):
@@ -138,6 +140,7 @@ def test_a_rate_limit_is_not_a_spent_quota(vendors: Vendors, provider: str, choo
         assert caught.value.retry_after_s == (None if provider == "ollama" else 7)
 
 
+@pytest.mark.requirement("A9")
 @pytest.mark.parametrize("fault", ["500", "429", "refused"])
 def test_the_vendors_client_retries_documents_a_few_times_and_queries_never(
     vendors: Vendors,

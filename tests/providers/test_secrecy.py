@@ -105,6 +105,7 @@ def test_a_url_must_not_be_link_local(address: str, tmp_path: Path) -> None:
         load(environ=environ, cwd=tmp_path)
 
 
+@pytest.mark.requirement("E6")
 def test_the_usual_variables_are_read(tmp_path: Path) -> None:
     environ = {
         "MEMORITER_HOME": str(tmp_path),

@@ -35,6 +35,7 @@ CHINESE = [
 ]
 
 
+@pytest.mark.requirement("B14")
 def test_the_section_of_the_system_prompt_in_both_languages() -> None:
     english, chinese = {"memory_search": "search"}, {"memory_search": "查找"}
     assert memory_section(english).split("\n") == [

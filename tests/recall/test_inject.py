@@ -63,6 +63,7 @@ def test_relevant_entries_enter_in_groups_with_ids_and_are_counted(
     assert (entry.access_count, entry.last_accessed_at is not None) == (1, True)
 
 
+@pytest.mark.requirement("X5")
 def test_the_ledger_says_what_entered_a_prompt_and_why(entries: Entries, injector: Injector) -> None:
     first = add(entries, "I drink green tea every morning", importance=4)
     second = add(entries, "I drink tea with milk in Britain")
@@ -89,6 +90,7 @@ def test_the_ledger_says_what_entered_a_prompt_and_why(entries: Entries, injecto
         entries.get_recall("nonsense")
 
 
+@pytest.mark.requirement("X6")
 def test_expired_superseded_and_untrusted_never_enter(
     entries: Entries, injector: Injector, clock: Clock
 ) -> None:
@@ -116,6 +118,7 @@ def test_the_budget_of_characters_and_tokens_is_respected(entries: Entries, inje
     assert injector.recall("great heron", budget=Budget(threshold=0.0, characters=20)).text == ""
 
 
+@pytest.mark.requirement("X6")
 def test_notes_enter_with_citations_and_untrusted_ones_do_not(entries: Entries, clock: Clock) -> None:
     def hit(path: str, **more: Any) -> Hit:
         return Hit(

@@ -17,6 +17,7 @@ def hit(snippet: str, citation: str | None = "memory/a.md#L1-L3") -> Hit:
     return Hit("memory/a.md", 1, 3, 0.5, snippet, "memory", citation, Explanation("", ()))
 
 
+@pytest.mark.requirement("A7")
 def test_citations_are_below_the_snippets() -> None:
     answer = for_prompt(Answer((hit("  one\ntwo\n"), hit("three", None)), "local", "m"), 4000)
     assert [one.snippet for one in answer.hits] == ["one\ntwo\n\nSource: memory/a.md#L1-L3", "three"]
@@ -71,6 +72,7 @@ def test_a_cut_never_splits_a_character(text: str, room: int) -> None:
         assert not ("🇦" <= rest[0] <= "🇿" and flags % 2)
 
 
+@pytest.mark.requirement("A7")
 @pytest.mark.parametrize(
     ("mode", "key", "shown"),
     [
@@ -87,6 +89,7 @@ def test_which_sessions_see_citations(mode, key: str | None, shown: bool) -> Non
     assert shows_citations(mode, key) is shown
 
 
+@pytest.mark.requirement("B14")
 def test_the_prompt_section_names_the_available_tools() -> None:
     english = memory_section({"memory_search": "search first."})
     assert english.startswith("## Memory recall\n\nBefore you answer")

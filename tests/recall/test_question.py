@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memoriter.recall.candidates import MAX_MESSAGES, MAX_QUERY_CHARS, MAX_RECURRING_WORDS, question
 
 Message = dict[str, object]
@@ -15,6 +17,7 @@ def assistant(text: str) -> Message:
     return {"role": "assistant", "content": text}
 
 
+@pytest.mark.requirement("D8")
 def test_the_newest_message_comes_first_then_recurring_words() -> None:
     messages = [
         user("The heron databases 数据库备份 and Oslo"),

@@ -80,6 +80,7 @@ def test_hits_are_left_out_where_relevance_ends() -> None:
     assert [one.level for one in conclude(judge(answer, QUESTION), cut=False).hits] == ["high", "low"]
 
 
+@pytest.mark.requirement("X15")
 def test_an_answer_without_a_relevant_hit_says_so_and_shows_the_nearest_lines() -> None:
     weak = tuple(hit(0.1, explained(0.05, 0.0, -11.0), f"memory/{number}.md") for number in range(6))
     answer = conclude(judge(Answer(weak, "local", "memoriter-embed-1"), QUESTION), cut=True)

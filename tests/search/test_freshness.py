@@ -84,6 +84,7 @@ def test_later_lines_of_a_daily_log_are_newer() -> None:
     assert [one.start_line for one in refresh(query, (old, new), Lookup(contradicts))] == [9, 3]
 
 
+@pytest.mark.requirement("X17")
 @pytest.mark.parametrize(
     ("query", "one", "other"),
     [
@@ -120,6 +121,7 @@ def test_questions_about_the_past_are_recognised() -> None:
     assert [asks_about_the_past(query) for query in asked] == [True, False, True, False]
 
 
+@pytest.mark.requirement("X17")
 def test_a_search_marks_the_older_note_and_recall_leaves_it_out(open_memory: OpenMemory, note: Note) -> None:
     note("memory/2026-03-01.md", "My manager is Torsten Beck.\n")
     note("memory/2026-07-01.md", "My manager is now Priya Raman.\n")

@@ -35,6 +35,7 @@ def legs(vector: dict[int, float], keyword: dict[int, float], weight: float = 0.
     return [Leg("vector", weight, vector), Leg("keyword", 1 - weight, keyword)]
 
 
+@pytest.mark.requirement("B6")
 def test_the_weighted_sum_adds_the_values_of_the_legs() -> None:
     both = legs({1: 0.8, 2: 0.5}, {2: 1.0, 3: 0.4}, 0.75)
     assert score_rows(both, [1, 2, 3]) == [
@@ -50,6 +51,7 @@ def test_reciprocal_ranks_give_the_first_row_of_a_leg_one_point() -> None:
     assert scores == {1: 1.0, 2: pytest.approx(61 / 62)}
 
 
+@pytest.mark.requirement("B6")
 @given(vector=VALUES, keyword=VALUES, weight=WEIGHT, name=st.sampled_from(sorted(FUSIONS)))
 def test_every_fusion_keeps_all_rows_and_scores_between_zero_and_one(vector, keyword, weight, name) -> None:
     fused = FUSIONS[name](legs(vector, keyword, weight))

@@ -69,6 +69,7 @@ def put_back(folder: Path, older: Path) -> None:
     shutil.copytree(older, folder)
 
 
+@pytest.mark.requirement("D5")
 @pytest.mark.parametrize("damage", [delete, truncate, empty, put_back])
 def test_a_missing_damaged_or_older_table_is_rebuilt(
     engine: str, tmp_path: Path, damage: Callable[[Path, Path], None]

@@ -34,6 +34,7 @@ def found(memory: Memory, text: str) -> list[str]:
     return [hit.path for hit in answer.hits]
 
 
+@pytest.mark.requirement("X10")
 def test_two_machines_share_one_index(settings: dict[str, object], tmp_path: Path) -> None:
     def machine(name: str) -> Memory:
         return Memory.open(home=tmp_path / name, overrides=settings, embedder=HashEmbedder())

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 from store_samples import ALICE, by_hand, document, put, unit
 
@@ -148,3 +150,17 @@ def test_cache_and_chunks_name_an_identity_the_same_way(index: Index) -> None:
         index.save(identity, {chunks[0].hash: vectors["h"]})
         index.replace(note, chunks, identity=identity)
     assert index.prune(0) == 0  # all three are in use
+
+
+@pytest.mark.requirement("B2")
+def test_the_tables_are_those_that_the_architecture_describes(index: Index) -> None:
+    note, chunks = document("a.md", "heron")
+    index.save(ALICE, {chunks[0].hash: unit(*range(1, 9))})
+    index.replace(note, chunks, identity=ALICE)
+    with closing(apsw.Connection(str(index.path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+        tables = {row[0] for row in connection.execute("select name from sqlite_master")}
+        columns = {row[1] for row in connection.execute("pragma table_info(embedding_cache)")}
+        models = connection.execute("select model from chunks").fetchall()
+    assert {"meta", "files", "chunks", "chunks_fts", "embedding_cache"} <= tables
+    assert {"provider", "model", "provider_key", "hash"} <= columns
+    assert models == [(str(ALICE),)]

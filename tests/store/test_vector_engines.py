@@ -80,6 +80,7 @@ def expected(vectors: Any, query: Any, limit: int) -> list[str]:
     return [f"{number}.md" for number in order]
 
 
+@pytest.mark.requirement("D14")
 def test_the_nearest_rows_equal_those_of_a_brute_force_search(index: Index) -> None:
     vectors = units(300, 8)
     fill(index, vectors)
@@ -216,6 +217,7 @@ def test_a_changed_key_of_the_same_model_is_another_embedder(index: Index) -> No
     assert index.nearest(-query, changed, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.requirement("B5")
 def test_zero_vectors_are_never_found(index: Index) -> None:
     fill(index, units(5, 8))
     put_vector(index, "zero.md", np.zeros(8, dtype=np.float32), ALICE)
@@ -320,6 +322,7 @@ OPERATIONS = st.lists(
 )
 
 
+@pytest.mark.requirement("D14")
 @given(operations=OPERATIONS)
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_after_any_history_the_result_equals_a_brute_force_search(

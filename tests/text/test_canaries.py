@@ -20,6 +20,7 @@ def sentence_with(canary: str) -> str:
     return f"We decided on the heron key, it is {canary} from now on. <private>and PIN 471142</private>"
 
 
+@pytest.mark.requirement("X11")
 def test_no_canary_is_stored_anywhere(
     open_memory: Callable[..., Memory], workspace: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -77,6 +77,7 @@ def test_a_query_of_only_stop_words_keeps_them(text: str, terms: list[str]) -> N
     assert query_terms(text) == terms
 
 
+@pytest.mark.requirement("X1")
 @pytest.mark.parametrize(
     ("query", "document"),
     [

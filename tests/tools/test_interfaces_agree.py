@@ -173,6 +173,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory, run_forked: RunForked) -> 
     return found
 
 
+@pytest.mark.requirement("C8")
 def test_every_interface_gives_the_same_answers(answers: dict[str, list[Any]]) -> None:
     # One test: with one per call, each test process would start every interface.
     for number, (tool, _) in enumerate(ASKED):

@@ -31,6 +31,7 @@ def memory(note, open_memory) -> Memory:
     return memory
 
 
+@pytest.mark.requirement("X11")
 def test_no_tool_of_agents_shows_the_secret(memory: Memory) -> None:
     toolbox = Toolbox(memory)
     for name, arguments in (
@@ -84,6 +85,7 @@ def test_an_operation_reads_the_lines_that_a_citation_names(note, memory: Memory
     assert (read["from"], read["text"], read["nextFrom"]) == (4, "line 4\nline 5", 6)
 
 
+@pytest.mark.requirement("X11")
 def test_the_owner_sees_it_in_python_and_on_the_command_line(memory: Memory, monkeypatch) -> None:
     monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
     assert TOKEN in memory.search("deploy token heron").hits[0].snippet

@@ -13,6 +13,7 @@ from memoriter.tools.toolbox import Toolbox
 GROUP = "agent:main:telegram:group:42"
 
 
+@pytest.mark.requirement("A4", "C8")
 def test_operations_answer_like_the_tools(note, open_memory) -> None:
     note("MEMORY.md", "The heron nests in the marsh.\n")
     memory = open_memory()
@@ -26,6 +27,7 @@ def test_operations_answer_like_the_tools(note, open_memory) -> None:
     assert call(memory, "memory.stats")["file_count"] == 1
 
 
+@pytest.mark.requirement("A4")
 def test_sync_status_and_probe(note, open_memory) -> None:
     note("MEMORY.md", "heron\n")
     memory = open_memory()

@@ -30,6 +30,7 @@ def toolbox(note, open_memory) -> Toolbox:
 # ---- results ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("A5", "E3")
 def test_memory_search_returns_results_and_the_embedder(toolbox: Toolbox) -> None:
     result = toolbox.call("memory_search", {"query": "heron marsh"})
     best = result["results"][0]
@@ -73,6 +74,7 @@ def test_filters_of_memory_search(toolbox: Toolbox) -> None:
     assert toolbox.call("memory_search", {"query": "zebra", "minScore": 1})["results"] == []
 
 
+@pytest.mark.requirement("A6")
 def test_memory_get_reads_the_requested_lines(toolbox: Toolbox) -> None:
     assert toolbox.call("memory_get", {"path": "memory/long.md", "from": 3, "lines": 2}) == {
         "path": "memory/long.md",
@@ -95,6 +97,7 @@ def test_memory_get_returns_the_trust_of_the_text(toolbox: Toolbox, note, open_m
     assert found == ["owner", "untrusted", "untrusted", None]
 
 
+@pytest.mark.requirement("A6")
 def test_memory_get_limits_the_number_of_lines_by_default(toolbox: Toolbox, note) -> None:
     part = toolbox.call("memory_get", {"path": "memory/long.md"})
     assert (part["lines"], part["nextFrom"]) == (120, 121)
@@ -127,6 +130,7 @@ def test_reading_on_from_next_from_returns_every_line_also_blank_ones(
     assert (lines, part["totalLines"]) == (text.split("\n")[:-1], len(lines))
 
 
+@pytest.mark.requirement("C5")
 @pytest.mark.parametrize("path", ["../secret.md", "/etc/passwd", "memory/none.md", "", "a\0b"])
 def test_an_unreadable_path_is_an_error_with_a_sentence(toolbox: Toolbox, path: str) -> None:
     result = toolbox.call("memory_get", {"path": path})
@@ -134,6 +138,7 @@ def test_an_unreadable_path_is_an_error_with_a_sentence(toolbox: Toolbox, path: 
     assert result["error"].endswith((".", "?"))
 
 
+@pytest.mark.requirement("E3")
 def test_memory_stats_counts(toolbox: Toolbox) -> None:
     toolbox.call("memory_search", {"query": "heron"})
     result = toolbox.call("memory_stats")
@@ -374,6 +379,7 @@ def test_the_formats_of_openai_and_anthropic(toolbox: Toolbox) -> None:
     assert [tool["name"] for tool in toolbox.anthropic()] == list(TOOLS)
 
 
+@pytest.mark.requirement("C9")
 def test_tools_are_available_as_python_functions(toolbox: Toolbox) -> None:
     functions = toolbox.functions()
     search = functions["memory_search"]
