@@ -16,6 +16,12 @@ from fake_claude_code import SESSION, ClaudeCode, Ran, Run, is_valid_output, wai
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memoriter.agent import Agent
+from memoriter.config import Settings
+from memoriter.errors import MemoriterError
+from memoriter.extensions.claude_code.events import Surroundings
+from memoriter.extensions.claude_code.hook import answer_in_process
+
 EXAMPLES = 600 if os.environ.get("MEMORITER_SOAK") else 20
 EVENTS = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PreCompact"]
 LATE = "timed out after {} s; no memory was injected"
@@ -190,6 +196,25 @@ def test_without_fork_a_thread_does_the_work(real_claude: ClaudeCode) -> None:
     assert real_claude.entries() == ["I prefer tabs in Go code."]
     assert run("--deadline", "0.05") == (0, b"{}\n")
     assert run(said=b"[") == (0, b"{}\n")
+
+
+def test_hooks_that_name_a_workspace_use_the_server_that_was_set_later(tmp_path: Path) -> None:
+    opened = []
+
+    def open_agent(settings: Settings) -> Agent:
+        opened.append((settings.origin("workspace"), settings.workspace.is_relative_to(tmp_path / "home")))
+        raise MemoriterError("no server here")
+
+    environ = {
+        "MEMORITER_HOME": str(tmp_path / "home"),
+        "MEMORITER_STORE__URL": "postgresql://db.invalid/memory",
+    }
+    arguments = ["hook", "claude-code", "SessionStart", "--workspace", str(tmp_path / "notes")]
+    data = json.dumps(
+        {"hook_event_name": "SessionStart", "session_id": SESSION, "cwd": str(tmp_path)}
+    ).encode()
+    answer = answer_in_process(arguments, data, 20.0, Surroundings(environ, open_agent))
+    assert (opened, answer.errors) == ([("store.url", True)], "memoriter: no server here")
 
 
 # ---- deadlines ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from postgres_cluster import PostgresCluster
 
+import memoriter
 from memoriter.cli import execute
 
 
@@ -53,3 +55,53 @@ def test_an_invalid_url_is_reported_with_the_name_of_the_option(
         "memoriter: The setting store.url = *** from --store is not valid: it must be a URL such as "
         "postgresql://user:password@host/database.\n"
     )
+
+
+@pytest.mark.parametrize("command", [["index"], ["search", "light"], ["serve"], ["config", "show"]])
+def test_a_workspace_on_the_command_line_is_wrong_usage_with_a_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    server = ["--home", str(tmp_path), "--store", "postgresql://db.invalid/memory"]
+    assert execute([*server, "--workspace", str(tmp_path / "notes"), *command]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == (
+        f"memoriter: The folder {tmp_path}/notes is not read, because a server holds the notes (`store.url`): leave "
+        f"out the workspace, and run `memoriter push {tmp_path}/notes` to copy the notes to the server.\n"
+    )
+
+
+def test_python_refuses_a_workspace_with_a_server(tmp_path: Path) -> None:
+    with pytest.raises(memoriter.BadArgument, match="is not read, because a server holds the notes"):
+        memoriter.open(
+            tmp_path / "notes", home=tmp_path, overrides={"store.url": "postgresql://db.invalid/memory"}
+        )
+
+
+@pytest.mark.integration
+def test_the_command_that_the_refusal_names_copies_the_notes(
+    postgres: PostgresCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name, value in {
+        "STORE__URL": postgres.url,
+        "STORE__TENANT": uuid.uuid4().hex,
+        "EMBEDDING__PROVIDER": "none",
+        "SEARCH__RERANK": "false",
+        "HOME": str(tmp_path / "home"),
+    }.items():
+        monkeypatch.setenv(f"MEMORITER_{name}", value)
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "MEMORY.md").write_text("The harbour light faces north.\n")
+    assert execute(["--workspace", str(notes), "index"]) == 2
+    monkeypatch.setenv("MEMORITER_WORKSPACE", str(notes))
+    assert execute(["search", "light"]) == 1
+    command = re.findall("`memoriter (push [^`]+)`", capsys.readouterr().err)
+    assert command == [f"push {notes}"] * 2
+    monkeypatch.delenv("MEMORITER_WORKSPACE")
+    assert execute(command[0].split()) == 0
+    assert execute(["search", "harbour light"]) == 0
+    assert "The harbour light faces north." in capsys.readouterr().out

@@ -9,7 +9,7 @@ import pytest
 from places import Place
 
 from memoriter.config import Setting, Settings, keys, load
-from memoriter.errors import ConfigError, UntrustedConfig
+from memoriter.errors import BadArgument, ConfigError, UntrustedConfig
 
 
 def test_nothing_has_to_be_set(place: Place) -> None:
@@ -262,3 +262,35 @@ def test_the_origin_of_an_unknown_setting_is_an_error() -> None:
 
 def test_every_setting_is_described() -> None:
     assert [key for key, field in keys().items() if not field.description] == []
+
+
+SERVER = "postgresql://db.example.com/memory"
+
+
+def test_a_named_workspace_is_refused_while_a_server_holds_the_notes(place: Place) -> None:
+    place.environ["MEMORITER_STORE__URL"] = SERVER
+    notes = place.root / "my notes"
+    with pytest.raises(BadArgument) as refused:
+        place.load({"workspace": notes})
+    assert str(refused.value) == (
+        f"The folder {notes} is not read, because a server holds the notes (`store.url`): leave out the workspace, "
+        f"and run `memoriter push '{notes}'` to copy the notes to the server."
+    )
+
+
+@pytest.mark.parametrize("name", ["MEMORITER_WORKSPACE", "MEMORY_DIR"])
+def test_a_variable_with_notes_is_refused_while_a_server_holds_the_notes(place: Place, name: str) -> None:
+    notes = place.root / "notes"
+    notes.mkdir()
+    environ = {"MEMORITER_HOME": str(place.home), "MEMORITER_STORE__URL": SERVER, name: str(notes)}
+    copy = load(environ=environ, cwd=place.root).workspace  # an empty folder has no notes that are missed
+    (notes / "MEMORY.md").write_text("The harbour light faces north.")
+    with pytest.raises(ConfigError) as refused:
+        load(environ=environ, cwd=place.root)
+    assert str(refused.value) == (
+        f"The folder {notes} is not read, because a server holds the notes (`store.url`): unset {name}, "
+        f"and run `memoriter push {notes}` to copy the notes to the server."
+    )
+    del environ[name]
+    again = load(arguments={"workspace": copy}, environ=environ, cwd=place.root)
+    assert again.workspace == copy

@@ -77,7 +77,7 @@ def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> i
     import typer
 
     from memoriter.cli.app import program
-    from memoriter.errors import MemoriterError
+    from memoriter.errors import BadArgument, MemoriterError
 
     try:
         status = program()(args=list(arguments), prog_name="memoriter", standalone_mode=False, obj=options)
@@ -87,7 +87,8 @@ def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> i
         hint = "" if sys.stdin and sys.stdin.isatty() else " Without a terminal, confirm with --yes."
         return _report(f"Cancelled; nothing was changed.{hint}", arguments)
     except MemoriterError as error:
-        return _report(str(error), arguments)
+        is_option = isinstance(error, BadArgument) and "workspace" in error.arguments
+        return _report(str(error), arguments, 2 if is_option else 1)
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -113,10 +114,10 @@ def _report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     return 1 if is_unknown and "hook" in arguments else error.exit_code
 
 
-def _report(message: str, arguments: Sequence[str]) -> int:
+def _report(message: str, arguments: Sequence[str], status: int = 1) -> int:
     _print_json_error(message, arguments)
     sys.stderr.write(f"memoriter: {message}\n")
-    return 1
+    return status
 
 
 def _print_json_error(message: str, arguments: Sequence[str]) -> None:

@@ -5,6 +5,8 @@ Imports of the package stay inside the functions, so that ``--help`` loads only 
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +16,7 @@ from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
     from memoriter.backup import BackupReport, MigrationReport, RestoreReport
+    from memoriter.config import Settings
 
 
 def register(app: typer.Typer) -> None:
@@ -141,13 +144,21 @@ def migrate(
     from memoriter.backup import migrate as migrate_memory
     from memoriter.cli import render
 
-    options: GlobalOptions = context.obj
-    places = [
-        options.settings(**{"store.url": "" if place == "sqlite" else place}) for place in (source, target)
-    ]
+    places = [_settings_at(context.obj, place) for place in (source, target)]
     with render.progress(as_json) as progress:
         report = migrate_memory(*places, progress=progress)
     _print_migration(report, as_json)
+
+
+def _settings_at(options: GlobalOptions, place: str) -> Settings:
+    """Return the settings with the memory in files or on a server. A workspace that was named is that of the files."""
+    from memoriter.config.layers import variables
+
+    if place == "sqlite":
+        return options.settings(**{"store.url": ""})
+    environ = os.environ if options.environ is None else options.environ
+    others = {name: value for name, value in environ.items() if variables().get(name) != "workspace"}
+    return replace(options, workspace=None, environ=others).settings(**{"store.url": place})
 
 
 def _print_migration(report: MigrationReport, as_json: bool) -> None:

@@ -9,6 +9,7 @@ import os
 import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -17,7 +18,7 @@ from memoriter.config import layers
 from memoriter.config.layers import Layer, Value, printable, read
 from memoriter.config.settings import Settings, full_settings, keys
 from memoriter.config.store import DEFAULT_TENANT, working_copy
-from memoriter.errors import ConfigError, UntrustedConfig
+from memoriter.errors import BadArgument, ConfigError, UntrustedConfig
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -63,7 +64,8 @@ def load(
 ) -> Settings:
     """Read all places, check every value and record its origin.
 
-    The keys of `arguments` are dotted, such as "search.max_results". Raises ConfigError for the first error found.
+    The keys of `arguments` are dotted, such as "search.max_results". Raises ConfigError for the first error found, and
+    BadArgument for a workspace while a server holds the notes.
     """
     environ = os.environ if environ is None else environ
     cwd = Path.cwd() if cwd is None else cwd.absolute()
@@ -77,7 +79,9 @@ def load(
         owner = {}
     owner |= _server_of_tenant(owner | explicit)
     if copy := _working_copy(owner | explicit):
-        return _check(owner | explicit | {"workspace": copy}, errors)
+        settings = _check(owner | explicit | {"workspace": copy}, errors)
+        _refuse_folder(explicit.get("workspace"), settings.workspace)
+        return settings
     base = _with_workspace(owner, explicit, cwd)
     workspace = base["workspace"].value
     local = layers.from_workspace(workspace, errors) if isinstance(workspace, Path) else {}
@@ -177,6 +181,27 @@ def _working_copy(layer: Layer) -> Value | None:
     if not isinstance(url, str) or not url:
         return None
     return Value(working_copy(_home(layer).absolute(), url, str(tenant), str(agent)), "store.url")
+
+
+def _refuse_folder(named: Value | None, copy: Path) -> None:
+    """Raise if a folder was named that is not read, because a server holds the notes."""
+    if (
+        named is None
+        or not isinstance(named.value, Path)
+        or os.path.realpath(named.value) == os.path.realpath(copy)
+    ):
+        return
+    is_argument = named.origin == "--workspace"
+    # A container may set the variable for every deployment. An empty folder has no notes that would be missed.
+    if not is_argument and not (named.value.is_dir() and any(named.value.iterdir())):
+        return
+    folder = printable(named.value)
+    message = (
+        f"The folder {folder} is not read, because a server holds the notes (`store.url`): "
+        f"{'leave out the workspace' if is_argument else f'unset {named.origin}'}, and run "
+        f"`memoriter push {quote(folder)}` to copy the notes to the server."
+    )
+    raise BadArgument(message, "workspace") if is_argument else ConfigError(message)
 
 
 def _with_workspace(owner: Layer, explicit: Layer, cwd: Path) -> Layer:

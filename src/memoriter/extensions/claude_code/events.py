@@ -16,11 +16,12 @@ import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter import logs
-from memoriter.errors import LockTimeout, MemoriterError
+from memoriter.errors import BadArgument, LockTimeout, MemoriterError
 from memoriter.extensions.claude_code.hook_input import SESSION_EVENTS, HookEvent
 from memoriter.resident.calls import PROMPT_EVENTS
 
@@ -119,14 +120,14 @@ def _load_settings(command: HookCommand, environ: Mapping[str, str]) -> Settings
     """Load the owner's settings. The current folder is a project: a folder `memory` in it is not the workspace."""
     from memoriter.config import load
 
-    options = dict(command.options)
-    config, store = options.pop("config", None), options.pop("store", None)
-    settings = load(
-        config=Path(config) if config else None,
-        arguments={**options, "store.url": store},
-        environ=environ,
-        cwd=Path.home(),
-    )
+    options: dict[str, str | None] = dict(command.options)
+    config, options["store.url"] = options.pop("config", None), options.pop("store", None)
+    read = partial(load, config=Path(config) if config else None, environ=environ, cwd=Path.home())
+    try:
+        settings = read(arguments=options)
+    except BadArgument:
+        # The hooks were installed with a workspace, and a server holds the notes since then.
+        settings = read(arguments={**options, "workspace": None})
     logs.setup(settings.logging.level)
     if settings.plugins.slots.memory == "none":
         raise Ignored("memory is switched off (plugins.slots.memory is none)")

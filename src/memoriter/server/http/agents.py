@@ -37,7 +37,9 @@ class SettingsLoader:
 
     def __call__(self, agent: str) -> Settings:
         """Return the settings of an agent. Raise if they are wrong."""
-        own = {"agent": agent, "workspace": self.workspaces[agent], "home": self.settings.home}
+        own: dict[str, object] = {"agent": agent, "home": self.settings.home}
+        if self.settings.store.url is None:  # a server holds the notes of every agent
+            own["workspace"] = self.workspaces[agent]
         return load(config=self.config, arguments={**self.arguments, **own})
 
     @property
