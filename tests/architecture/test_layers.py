@@ -61,11 +61,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "resident",
         "importing",
     },
-    "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", "resident", ""},
+    "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", ""},
     "cli": SHARED
     | {"backup", "memory", "agent", "tools", "server", "extensions", "importing", "config", "resident", ""},
-    # Clients of the resident process must start fast, so it imports nothing else.
-    "resident": {""},
+    "resident": SHARED | {"memory", "agent", "tools", "server", "cli", "extensions", "config", ""},
     "testing": SHARED | {"text", "embedding", "llm"},
     "__main__": {"cli"},
     "": {

@@ -70,11 +70,16 @@ def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
         _ = memoriter.Host  # type: ignore[attr-defined]
 
 
-def loaded_after(code: str) -> set[str]:
-    """Return the top-level modules that a new interpreter has loaded after the code."""
-    probe = f"import sys, json\n{code}\nprint(json.dumps([m.split('.')[0] for m in sys.modules]))"
+def modules_after(code: str) -> set[str]:
+    """Return the modules that a new interpreter has loaded after the code."""
+    probe = f"import sys, json\n{code}\nprint(json.dumps(list(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def loaded_after(code: str) -> set[str]:
+    """Return the top-level modules that a new interpreter has loaded after the code."""
+    return {module.split(".")[0] for module in modules_after(code)}
 
 
 HEAVY = {"numpy", "onnxruntime", "tokenizers", "pydantic", "apsw", "rich", "yaml", "sqlite_vec"}
@@ -82,6 +87,18 @@ HEAVY = {"numpy", "onnxruntime", "tokenizers", "pydantic", "apsw", "rich", "yaml
 
 def test_importing_the_package_loads_nothing_heavy() -> None:
     assert loaded_after("import memoriter") & HEAVY == set()
+
+
+def test_clients_of_the_resident_process_load_almost_nothing() -> None:
+    before = modules_after("import memoriter")
+    added = modules_after("import memoriter.cli, memoriter.resident.calls") - before
+    own = {"__init__", "calls", "client", "command_line"}
+    names = {f"memoriter.resident.{name}" for name in own - {"__init__"}} | {
+        "memoriter.cli",
+        "memoriter.resident",
+    }
+    assert {module for module in added if module.startswith("memoriter")} == names
+    assert added & {"typing", "dataclasses", "pathlib", "socket", "signal", "typer"} == set()
 
 
 def test_the_help_of_the_command_line_loads_no_engine() -> None:

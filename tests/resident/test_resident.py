@@ -29,6 +29,10 @@ Run = Callable[..., subprocess.CompletedProcess[bytes]]
 PATIENCE_S = 600
 
 NOTE = "# Backups\n\n- Backups run at 02:00 every night.\n- The database is PostgreSQL 16.\n"
+NOTICE = (
+    "memoriter: A background process now keeps the memory open, so that the next search answers fast. It ends after 30 "
+    "idle minutes. To stop it, run `memoriter resident stop`.\n"
+)
 
 
 class Home:
@@ -60,7 +64,7 @@ class Home:
     def search(self, query: str = "when do backups run", **more: Any) -> list[str]:
         """Return the places that a search finds."""
         status, output, errors = self.run("search", query, "--json", **more)
-        assert (status, errors) == (0, "")
+        assert (status, errors.removeprefix(NOTICE)) == (0, "")
         return [f"{hit['path']}:{hit['startLine']}" for hit in json.loads(output)["results"]]
 
     def hook(self, event: str = "UserPromptSubmit", *options: str, **fields: str) -> tuple[str, str]:
@@ -81,6 +85,10 @@ class Home:
     @property
     def folder(self) -> Path:
         return self.path / "resident"
+
+    def files(self) -> list[str]:
+        """Return the files in the folder of the process."""
+        return sorted(path.name for path in self.folder.iterdir())
 
     def is_served(self, **more: Any) -> bool:
         """Return whether the process answers a search."""
@@ -121,6 +129,7 @@ def test_commands_and_hooks_get_the_same_answers_from_one_process(home: Home) ->
     )
     alone = [home.run(*query, **off) for query in queries]
     assert not home.folder.exists()
+    assert home.search() == ["memory/backups.md:1"]
     assert [home.run(*query) for query in queries] == alone
     pid = home.resident()["pid"]
     closed = f"{sys.executable} -m memoriter get memory/backups.md | true"
@@ -135,8 +144,26 @@ def test_commands_and_hooks_get_the_same_answers_from_one_process(home: Home) ->
     assert (stat.S_IMODE(folder.st_mode), stat.S_IMODE(entry.st_mode)) == (0o700, 0o600)
     assert home.run("resident", "stop")[1] == f"Stopped process {pid}.\n"
     wait_for_end(pid)
-    assert not home.folder.exists()
+    assert home.files() == ["announced"]
     assert home.run("resident", "status")[1] == "Not running; the next hook or search starts it.\n"
+
+
+def test_the_first_command_of_a_home_says_once_that_a_process_stays(home: Home) -> None:
+    assert home.hook(prompt="when do backups run?")[1] == ""  # hosts do not show it
+    first = home.run("get", "MEMORY.md", MEMORITER_RESIDENT__IDLE_MINUTES="45")[2]
+    assert first.splitlines(keepends=True)[-1] == NOTICE.replace("30", "45")
+    assert [NOTICE[:40] in home.run("search", "backups")[2] for _ in range(2)] == [False, False]
+    pid = home.resident()["pid"]
+    home.run("resident", "stop")
+    wait_for_end(pid)
+    assert home.run("search", "backups")[2] == ""
+
+
+def test_words_of_a_command_are_no_hook(home: Home) -> None:
+    (home.workspace / "memory" / "hooks.md").write_text("The hook claude-code reads each prompt.\n")
+    status, output, _ = home.run("search", "hook", "claude-code", data=b'{"prompt": "x"}')
+    assert (status, "The hook claude-code reads each prompt." in output) == (0, True)
+    assert home.resident()["answered"] == 1
 
 
 def test_a_command_is_printed_for_the_terminal_of_its_caller(home: Home) -> None:
@@ -215,7 +242,7 @@ def test_an_idle_process_ends_and_leaves_nothing(home: Home) -> None:
     pid = home.resident()["pid"]
     assert home.search(MEMORITER_RESIDENT__IDLE_MINUTES="0.0001") == ["memory/backups.md:1"]
     wait_for_end(pid)
-    assert not home.folder.exists()
+    assert home.files() == ["announced"]
 
 
 def test_a_process_whose_package_was_replaced_makes_room_for_a_new_one(home: Home, tmp_path: Path) -> None:
@@ -260,7 +287,7 @@ def test_switching_it_off_ends_it_until_the_settings_change(home: Home) -> None:
     assert home.search() == ["memory/backups.md:1"]
     wait_for_end(pid)
     assert home.search() == ["memory/backups.md:1"]
-    assert [path.name for path in home.folder.iterdir()] == ["off"]
+    assert home.files() == ["announced", "off"]
     assert home.run("resident", "status")[1] == f"Switched off by {config}.\n".capitalize()
     config.write_text("resident:\n  enabled: true\n")
     assert home.is_served()

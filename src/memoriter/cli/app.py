@@ -21,13 +21,13 @@ from memoriter.cli import (
     entries,
     exchange,
     folders,
-    resident,
     server,
     sessions,
     setup,
 )
 from memoriter.cli.context import GlobalOptions, Json, Words, join_words
 from memoriter.cli.grouping import CommandGroup
+from memoriter.resident import commands as resident
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -302,7 +302,7 @@ exchange.register(app)
 sessions.register(app)
 setup.register(app)
 server.register(app)
-app.add_typer(resident.resident_app, name="resident")
+app.add_typer(resident.app, name="resident")
 app.command(
     epilog='Examples: memoriter call memory_search \'{"query": "backups"}\' · memoriter call entries.list'
 )(call)

@@ -148,8 +148,8 @@ def uninstall(
     if host == "openclaw":
         _uninstall_openclaw(context.obj, host_home, dry_run=dry_run, as_json=as_json)
         return
-    from memoriter.cli.resident import stop_process
     from memoriter.extensions.claude_code.install import ClaudePlugin
+    from memoriter.resident.commands import stop_process
 
     settings = _hook_settings(context.obj)
     plugin = ClaudePlugin.of(settings.home, scope)

@@ -59,6 +59,7 @@ def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
     sys.stdout.write(str(result["output"]))
     sys.stdout.flush()
     sys.stderr.write(str(result["errors"]))
+    client.announce(home, float(str(result["idle_minutes"])))
     return result["status"] if isinstance(result["status"], int) else 1
 
 

@@ -292,6 +292,19 @@ def _start(home: str, folder: str) -> None:
             os.close(null)
 
 
+def announce(home: str, idle_minutes: float) -> None:
+    """Tell the owner of a home once that a process stays, for how long, and how to stop it."""
+    try:
+        marker = os.open(f"{folder_of(home)}/announced", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except OSError:
+        return  # the owner knows
+    os.close(marker)
+    sys.stderr.write(
+        "memoriter: A background process now keeps the memory open, so that the next search answers fast. It ends "
+        f"after {idle_minutes:g} idle minutes. To stop it, run `memoriter resident stop`.\n"
+    )
+
+
 def abandon_hanging(home: str) -> bool:
     """Remove the socket of a process that has not greeted for long, so that the next client starts another one."""
     import fcntl

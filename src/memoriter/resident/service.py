@@ -1,4 +1,4 @@
-"""The resident process: what it does for hooks and commands, and the commands `resident status` and `resident stop`.
+"""What the resident process does for one request: answer a hook, or run a command.
 
 A command runs here as in a process of its own: with the folder, the variables and the terminal of its caller, which
 gets the same output. Only the memory is already open.
@@ -8,33 +8,56 @@ from __future__ import annotations
 
 import io
 import os
-import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from memoriter.cli.context import GlobalOptions, Json
+from memoriter.agent.service import MemoryService
+from memoriter.cli.context import GlobalOptions
+from memoriter.memory import Memory
 from memoriter.resident import client
 from memoriter.resident.client import Declined, is_decisive
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.memory import Memory
-    from memoriter.server.resident import Handler, OpenMemories, Resident
-    from memoriter.tools.doctor import Finding
+    from memoriter.resident.server import Resident
     from memoriter.tools.tool import Outcome, Result
 
-NOT_RUNNING = "not running; the next hook or search starts it"
+#: Idle memories that stay open. More are open only while they are used.
+MAX_MEMORIES = 3
 
-resident_app = typer.Typer(
-    help="Show or stop the process that keeps the memory open for hooks and commands.", no_args_is_help=True
-)
+
+class OpenMemories:
+    """Memories that stay open between requests, by their settings."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open = list[tuple[dict[str, object], MemoryService]]()
+
+    def get(self, settings: Settings) -> MemoryService:
+        """Return the memory of these settings. Raises what `Memory.open` raises."""
+        values = settings.model_dump()
+        with self._lock:
+            found = next((pair for pair in self._open if pair[0] == values), None)
+            if found is None:
+                found = (values, MemoryService(Memory.open(settings=settings)))
+            else:
+                self._open.remove(found)
+            self._open.append(found)
+            return found[1]
+
+    def trim(self, size: int = MAX_MEMORIES) -> None:
+        """Close the memories that were not used last. No request may be running."""
+        with self._lock:
+            count = max(0, len(self._open) - size)
+            closing, self._open = self._open[:count], self._open[count:]
+        for _, service in closing:
+            service.memory.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +129,22 @@ class _Redirected:
         return getattr(self._current.get(self._own), name)
 
 
+def redirect_output() -> None:
+    """Let a command print for its caller."""
+    sys.stdout, sys.stderr = _Redirected(_output, sys.stdout), _Redirected(_errors, sys.stderr)
+
+
 # ---- serving ---------------------------------------------------------------------------------------------------
 
 
 class Service:
     """Answers the hooks and commands of one home."""
 
-    def __init__(self, home: Path, memories: OpenMemories) -> None:
+    def __init__(self, home: Path, memories: OpenMemories, resident: Resident) -> None:
         self._home = home
         self._memories = memories
+        self._resident = resident
         self._synced = set[Path]()
-        self.resident: Resident | None = None
 
     def command(self, request: dict[str, Any]) -> tuple[Outcome, Result]:
         """Run a command and return what it prints."""
@@ -133,7 +161,8 @@ class Service:
         finally:
             _output.reset(tokens[0])
             _errors.reset(tokens[1])
-        return "ok", {"status": status, "output": output.getvalue(), "errors": errors.getvalue()}
+        result = {"status": status, "output": output.getvalue(), "errors": errors.getvalue()}
+        return "ok", {**result, "idle_minutes": self._resident.idle_minutes}
 
     def hook(self, request: dict[str, Any]) -> tuple[Outcome, Result]:
         """Answer a hook. What the hook does afterwards runs in the background."""
@@ -152,8 +181,8 @@ class Service:
             float(arguments["deadline_s"]),
             events.Surroundings(caller.environ, open_agent),
         )
-        if answer.afterwards is not None and self.resident is not None:
-            self.resident.background.submit(answer.afterwards)
+        if answer.afterwards is not None:
+            self._resident.background.submit(answer.afterwards)
         return "ok", {"output": answer.output, "errors": answer.errors}
 
     @contextmanager
@@ -168,7 +197,6 @@ class Service:
 
     def _check(self, settings: Settings, config: str) -> None:
         """Raise `Declined` if these settings are not for this process."""
-        assert self.resident is not None
         if settings.home != self._home:
             raise Declined("The settings name another home.")
         if not settings.resident.enabled:
@@ -177,122 +205,11 @@ class Service:
             raise Declined("The resident process is switched off.")
         if settings.memory.backend != "builtin":
             raise Declined("The backend has a process of its own.")
-        self.resident.end_after(settings.resident.idle_minutes * 60)
+        self._resident.end_after(settings.resident.idle_minutes * 60)
 
     def _switch_off(self, config: str) -> None:
         """Let clients know without loading the settings that this process is switched off, and end."""
         from memoriter.files import durable
 
-        assert self.resident is not None
         durable.write(Path(client.folder_of(str(self._home))) / "off", client.signature(config).encode())
-        self.resident.end_soon("switched off")
-
-
-def _declining(handler: Handler) -> Handler:
-    """Return a handler that reports a declined request to the client."""
-
-    def handle(request: dict[str, Any]) -> tuple[Outcome, Result]:
-        try:
-            return handler(request)
-        except Declined as error:
-            return "refused", {"error": str(error), "code": "declined"}
-
-    return handle
-
-
-# ---- commands --------------------------------------------------------------------------------------------------
-
-
-@resident_app.command("run", hidden=True)
-def run(context: typer.Context) -> None:
-    """Serve on the socket that is standard input. Clients start this command themselves."""
-    from memoriter import logs
-    from memoriter.extensions.claude_code.hook import log_to_file
-    from memoriter.server.resident import OpenMemories, Resident
-
-    home = Path(context.obj.home)
-    listener = socket.socket(fileno=os.dup(0))
-    with open(os.devnull, "rb") as null:  # noqa: PTH123
-        os.dup2(null.fileno(), 0)
-    os.chdir(home)  # a project's folder can be moved or unmounted
-    logs.setup()
-    log_to_file(home)
-    sys.stdout, sys.stderr = _Redirected(_output, sys.stdout), _Redirected(_errors, sys.stderr)
-    memories = OpenMemories()
-    service = Service(home.resolve(), memories)
-    handlers = {"command": _declining(service.command), "hook": _declining(service.hook)}
-    service.resident = Resident(listener, home, handlers, memories)
-    service.resident.run()
-
-
-@resident_app.command("status")
-def status(context: typer.Context, as_json: Json = False) -> None:
-    """Show whether the process runs."""
-    settings = context.obj.settings()
-    if as_json:
-        from memoriter.cli import render
-
-        found = _ask(settings, "describe")
-        render.to_json({"running": found is not None, "enabled": settings.resident.enabled, **(found or {})})
-    else:
-        typer.echo(state(settings).capitalize() + ".")
-
-
-@resident_app.command("stop")
-def stop(context: typer.Context, as_json: Json = False) -> None:
-    """Stop the process. The next hook or search starts it again, unless `resident.enabled` is off."""
-    pid = stop_process(context.obj.settings())
-    if as_json:
-        from memoriter.cli import render
-
-        render.to_json({"stopped": pid})
-    else:
-        typer.echo("Not running." if pid is None else f"Stopped process {pid}.")
-
-
-def state(settings: Settings) -> str:
-    """Return whether the process runs, in words."""
-    found = _ask(settings, "describe")
-    if found is not None:
-        return _describe(found)
-    if not settings.resident.enabled:
-        return f"switched off by {settings.origin('resident.enabled')}"
-    return NOT_RUNNING
-
-
-def findings(load: Callable[[], Settings]) -> Iterator[Finding]:
-    """Check the process for `doctor`. Wrong settings have a finding of their own."""
-    from memoriter.errors import MemoriterError
-    from memoriter.tools.doctor import Finding
-
-    try:
-        settings = load()
-    except MemoriterError:
-        return
-    folder = Path(client.folder_of(str(settings.home)))
-    if folder.exists() and not client.is_private(str(folder)):
-        text = f"{folder} is not a private folder, so hooks and commands open the memory themselves, which is slow"
-        yield Finding("resident process", "note", text, f"Remove it: `rm -r {folder}`")
-    else:
-        yield Finding("resident process", "ok", state(settings))
-
-
-def stop_process(settings: Settings) -> int | None:
-    """Stop the process, if it runs; return its id."""
-    found = _ask(settings, "stop")
-    return int(str(found["pid"])) if found else None
-
-
-def _describe(found: Mapping[str, object]) -> str:
-    from memoriter.cli import render
-
-    answers = render.count(int(str(found["answered"])), "answer")
-    return f"process {found['pid']}, {answers}, ends after {found['idle_minutes']:g} idle minutes"
-
-
-def _ask(settings: Settings, operation: str) -> dict[str, object] | None:
-    try:
-        connection = client.Connection(str(settings.home), start=False, timeout_s=client.wait_s())
-        return connection.ask({"operation": operation})
-    except client.Unavailable:
-        return None
+        self._resident.end_soon("switched off")

@@ -2,7 +2,7 @@
 
 Requests and responses are those of `server.lines`, one per connection. The process ends when it has been idle for some
 time, when its package changes on disk, when its socket is gone, or when a client asks for it. Before it ends it removes
-the socket, answers what has been sent to it, and leaves nothing behind. `memoriter.resident` is the other side.
+the socket and answers what has been sent to it. `service` says what it does for a request.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
-from memoriter.agent.service import MemoryService
 from memoriter.background import Workers
-from memoriter.memory import Memory
 from memoriter.resident import client
+from memoriter.resident.service import OpenMemories, Service, redirect_output
 from memoriter.server.lines import CLOSE_TIMEOUT_S, MAX_LINE, MAX_THREADS, LineServer
 
 if TYPE_CHECKING:
-    from memoriter.config import Settings
     from memoriter.tools.tool import Outcome, Result
 
 log = logs.get("resident")
@@ -37,51 +35,34 @@ log = logs.get("resident")
 REQUEST_S = 30.0
 #: How often the process checks that its socket is still there.
 CHECK_S = 30.0
-#: Idle memories that stay open. More are open only while they are used.
-MAX_MEMORIES = 3
-
 Handler = Callable[[dict[str, Any]], "tuple[Outcome, Result]"]
 
 
-class OpenMemories:
-    """Memories that stay open between requests, by their settings."""
+def serve(home: Path) -> None:
+    """Serve on the socket that is standard input, until there is a reason to end."""
+    from memoriter.extensions.claude_code.hook import log_to_file
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._open = list[tuple[dict[str, object], MemoryService]]()
-
-    def get(self, settings: Settings) -> MemoryService:
-        """Return the memory of these settings. Raises what `Memory.open` raises."""
-        values = settings.model_dump()
-        with self._lock:
-            found = next((pair for pair in self._open if pair[0] == values), None)
-            if found is None:
-                found = (values, MemoryService(Memory.open(settings=settings)))
-            else:
-                self._open.remove(found)
-            self._open.append(found)
-            return found[1]
-
-    def trim(self, size: int = MAX_MEMORIES) -> None:
-        """Close the memories that were not used last. No request may be running."""
-        with self._lock:
-            count = max(0, len(self._open) - size)
-            closing, self._open = self._open[:count], self._open[count:]
-        for _, service in closing:
-            service.memory.close()
+    listener = socket.socket(fileno=os.dup(0))
+    with open(os.devnull, "rb") as null:  # noqa: PTH123
+        os.dup2(null.fileno(), 0)
+    os.chdir(home)  # a project's folder can be moved or unmounted
+    logs.setup()
+    log_to_file(home)
+    redirect_output()
+    Resident(listener, home).run()
 
 
 class Resident:
     """Accepts connections on a socket until there is a reason to end."""
 
-    def __init__(
-        self, listener: socket.socket, home: Path, handlers: dict[str, Handler], memories: OpenMemories
-    ) -> None:
+    def __init__(self, listener: socket.socket, home: Path) -> None:
         self._listener = listener
         self._home = home
         self._folder = Path(client.folder_of(str(home)))
-        self._handlers = {**handlers, "describe": self._describe, "stop": self._stop}
-        self._memories = memories
+        self._memories = OpenMemories()
+        service = Service(home.resolve(), self._memories, self)
+        self._handlers: dict[str, Handler] = {"command": service.command, "hook": service.hook}
+        self._handlers |= {"describe": self._describe, "stop": self._stop}
         self._socket_id = _file_id(self._folder / "socket")
         self._requests = ThreadPoolExecutor(MAX_THREADS, "memoriter-resident")
         self._lock = threading.Lock()
@@ -123,6 +104,11 @@ class Resident:
         self._idle_s = idle_s
         if is_sooner:
             self._wake()
+
+    @property
+    def idle_minutes(self) -> float:
+        """Minutes without a request after which the process ends."""
+        return self._idle_s / 60
 
     def _wake(self) -> None:
         """Wake up `accept`, which waits as long as it was told before."""
@@ -171,7 +157,10 @@ class Resident:
         handler = self._handlers.get(request["operation"])
         if handler is None:
             return "unknown", {"error": f"There is no operation {request['operation']!r}."}
-        outcome, result = handler(request)
+        try:
+            outcome, result = handler(request)
+        except client.Declined as error:
+            return "refused", {"error": str(error), "code": "declined"}
         with self._lock:
             self._answered += outcome == "ok" and handler not in (self._describe, self._stop)
         return outcome, result
@@ -181,7 +170,7 @@ class Resident:
             "pid": os.getpid(),
             "since": self._started,
             "answered": self._answered,
-            "idle_minutes": self._idle_s / 60,
+            "idle_minutes": self.idle_minutes,
         }
 
     def _stop(self, _: dict[str, Any]) -> tuple[Outcome, Result]:
