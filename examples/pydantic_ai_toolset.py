@@ -47,7 +47,7 @@ def main() -> None:
         workspace = sample_workspace(Path(folder) / "notes")
         with memoriter.open(workspace, home=Path(folder) / "home") as memory:
             memory.sync()
-            capability = MemoriterMemory[None](memory, session_key="agent:main:main")
+            capability = MemoriterMemory[None](memory, session="agent:main:main")
             agent = Agent(FunctionModel(model), capabilities=[capability])
             result = asyncio.run(agent.run(QUESTION))
             print("answer:", result.output)

@@ -15,7 +15,7 @@ def main() -> None:
         workspace = sample_workspace(Path(folder) / "notes")
         with memoriter.open(workspace, home=Path(folder) / "home") as memory:
             memory.sync()
-            toolbox = memoriter.Toolbox(memory, session_key="agent:main:main")
+            toolbox = memoriter.Toolbox(memory, session="agent:main:main")
             system_prompt = toolbox.prompt("en")
             schemas = toolbox.anthropic()  # or toolbox.openai()
             print(system_prompt.splitlines()[0], [schema["name"] for schema in schemas][:2])

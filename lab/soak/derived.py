@@ -110,7 +110,7 @@ def open_memory(home: Home) -> Any:
 
 def prepare(home: Home) -> None:
     """Fill a home with notes, entries, items and a transcript, and index them."""
-    from memoriter.extensions.langgraph.items import open_items
+    from memoriter.extensions.langgraph.items import items_of
     from memoriter.extensions.langgraph.items.store import Put
 
     home.create()
@@ -120,7 +120,7 @@ def prepare(home: Home) -> None:
     with open_memory(home) as memory:
         for number in range(24):
             memory.remember(f"The stork number {number} nests on tower {number * 7 + 3}", "fact")
-        items = memory.extension(open_items)
+        items = items_of(memory)
         items.put(
             [
                 Put(("soak",), f"k{n}", {"t": f"invoices of drawer {n}"}, (f"invoices of drawer {n}",))
@@ -134,7 +134,7 @@ def prepare(home: Home) -> None:
 
 def _answers(memory: Any) -> list[list[object]]:
     """Return what the memory answers, without times."""
-    from memoriter.extensions.langgraph.items import open_items
+    from memoriter.extensions.langgraph.items import items_of
 
     answers: list[list[object]] = []
     for query in NOTES:
@@ -142,7 +142,7 @@ def _answers(memory: Any) -> list[list[object]]:
         answers.append([[hit.path, hit.start_line, round(hit.score, 6)] for hit in answer.hits])
     found = memory.entries.search(ENTRIES, limit=ALL)
     answers.append([[hit.entry.text, round(hit.similarity, 6)] for hit in found.hits])
-    items = memory.extension(open_items).search(("soak",), ITEMS, limit=ALL)
+    items = items_of(memory).search(("soak",), ITEMS, limit=ALL)
     answers.append([hit.item.key for hit in items])
     return answers
 

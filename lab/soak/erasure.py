@@ -110,7 +110,7 @@ class History:
         self.entries.undo(self._any())
 
     def recall(self) -> None:
-        self.memory.recall(f"what is {self.text()}?", session_key=f"s{self.random.randrange(3)}")
+        self.memory.recall(f"what is {self.text()}?", session=f"s{self.random.randrange(3)}")
 
     def save(self) -> None:
         self.memory.save(self.entries.get(self._any()).text)

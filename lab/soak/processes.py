@@ -154,12 +154,12 @@ def edit(place: Place, say: Acknowledge) -> None:
 
 def items(place: Place, say: Acknowledge) -> None:
     """Put values, as the store of a framework does."""
-    from memoriter.extensions.langgraph.items import open_items
+    from memoriter.extensions.langgraph.items import items_of
     from memoriter.extensions.langgraph.items.store import Put
 
     with place.home.open() as memory:
         for text in place:
-            memory.extension(open_items).put([Put(("soak",), text, {"text": text}, (text,))])
+            items_of(memory).put([Put(("soak",), text, {"text": text}, (text,))])
             say(f"item\t{text}")
 
 

@@ -51,9 +51,9 @@ def _entries(memory: Any) -> list[str]:
 
 
 def _items(memory: Any) -> list[str]:
-    from memoriter.extensions.langgraph.items import open_items
+    from memoriter.extensions.langgraph.items import items_of
 
-    hits = memory.extension(open_items).search(("soak",), limit=100)
+    hits = items_of(memory).search(("soak",), limit=100)
     return sorted(f"{hit.item.key} {hit.item.value}" for hit in hits)
 
 

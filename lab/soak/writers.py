@@ -78,12 +78,12 @@ def words(chooser: random.Random) -> str:
 
 def python(home: Home, seed: int, acknowledge: Acknowledge) -> None:
     """Write through the Python API: entries, notes, a transcript and items."""
-    from memoriter.extensions.langgraph.items import open_items
+    from memoriter.extensions.langgraph.items import items_of
     from memoriter.extensions.langgraph.items.store import Put
 
     chooser = random.Random(seed)
     memory = home.open()
-    items = memory.extension(open_items)
+    items = items_of(memory)
     transcript = memory.transcript_writer(f"session {seed}")
     writes: dict[Kind, Callable[[str], object]] = {
         "entry": lambda text: memory.remember(text, "fact"),
@@ -305,11 +305,11 @@ INTERFACES: dict[str, Callable[[Home, int, Acknowledge], None]] = {
 
 def stored(home: Home) -> dict[Kind, Counter[str]]:
     """Return how often each text is stored, by kind. Captured sentences have lost their full stop."""
-    from memoriter.extensions.langgraph.items import open_items
+    from memoriter.extensions.langgraph.items import items_of
 
     with home.open() as memory:
         entries = Counter(_statement(entry.text) for entry in memory.entries.list())
-        items = memory.extension(open_items)
+        items = items_of(memory)
         values = Counter(hit.item.key for hit in items.search(("soak",), limit=100_000))
     return {
         "entry": entries,

@@ -21,7 +21,6 @@ from memoriter.notes.collection import Notes
 if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.embedding import Embedder
-    from memoriter.sessions.outside_text import TrustRules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -192,56 +191,29 @@ class AsyncMemory(_Forwarding[Memory]):
         """Whether anything was ever learned, as `Memory.has_entries`."""
         return self.memory.has_entries
 
-    @property
-    def trust_rules(self) -> TrustRules:
-        """The rules that decide whose words the turns of a conversation are, as `Memory.trust_rules`."""
-        return self.memory.trust_rules
-
-    @property
-    def embedder(self) -> Embedder | None:
-        """The embedder, as `Memory.embedder`."""
-        return self.memory.embedder
-
-    @property
-    def watching(self) -> str | None:
-        """The method that detects file changes, as `Memory.watching`."""
-        return self.memory.watching
-
     close = forward(Memory.close)
     search = forward(Memory.search)
-    search_for_prompt = forward(Memory.search_for_prompt)
     read = forward(Memory.read)
     sync = forward(Memory.sync)
     remember = forward(Memory.remember)
     forget = forward(Memory.forget)
     recall = forward(Memory.recall)
-    texts_of = forward(Memory.texts_of)
     brief = forward(Memory.brief)
     capture = forward(Memory.capture)
     capture_messages = forward(Memory.capture_messages)
-    mark_relayed = forward(Memory.mark_relayed)
-    session_began = forward(Memory.session_began)
     session_ended = forward(Memory.session_ended)
-    count_waiting_turns = forward(Memory.count_waiting_turns)
     save = forward(Memory.save)
     summarise = forward(Memory.summarise)
     summarise_transcript = forward(Memory.summarise_transcript)
     flush = forward(Memory.flush)
     transcript_writer = forward(Memory.transcript_writer)
-    agent_folder = forward(Memory.agent_folder)
     exchange = forward(Memory.exchange)
-    check_workspace = forward(Memory.check_workspace)
     mark_changed = forward(Memory.mark_changed)
     status = forward(Memory.status)
     count_stale = forward(Memory.count_stale)
-    probe = forward(Memory.probe)
-    warm_up = forward(Memory.warm_up)
-    check_server = forward(Memory.check_server)
     maintain = forward(Memory.maintain)
     allows = forward(Memory.allows)
-    allows_name = forward(Memory.allows_name)
     prompt_section = forward(Memory.prompt_section)
-    extension = forward(Memory.extension)
 
     async def __aenter__(self) -> Self:
         return self

@@ -6,8 +6,8 @@ This is the only module that knows both the settings and the parts; a part recei
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from datetime import date, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from memoriter.entries import Entries
     from memoriter.entries.extract import Extractor
     from memoriter.llm import Chat
-    from memoriter.notes.collection import Notes, Save
+    from memoriter.notes.collection import Notes
     from memoriter.notes.exchange import FolderExchange
+    from memoriter.notes.notebook import Notebook
     from memoriter.notes.writer import NoteWriter
     from memoriter.search.rerank import Reranker
 
@@ -78,6 +79,16 @@ def share_files(settings: Settings, *, gateway: bool = False) -> Callable[[], No
         agent=GATEWAY if gateway else settings.agent,
         connections=store.connections,
     )
+
+
+@contextmanager
+def gateway_files(settings: Settings) -> Iterator[Path]:
+    """Use the folder with tokens and tickets. Gateways on one Postgres server share it."""
+    release = share_files(settings, gateway=True)
+    try:
+        yield settings.store_folder
+    finally:
+        release()
 
 
 def check_server(settings: Settings) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
@@ -318,14 +329,14 @@ def _today(zone: str) -> Callable[[], date]:
     return lambda: datetime.now(ZoneInfo(zone)).date()
 
 
-def build_notes(settings: Settings, engine: Engine, save: Save) -> Notes:
+def build_notes(settings: Settings, engine: Engine, notebook: Callable[[], Notebook]) -> Notes:
     """Build the collection of notes and transcripts. The builtin index, if there is one, adds details."""
     from memoriter.notes.collection import Notes
     from memoriter.notes.editing import NoteEditor
 
     workspace = build_workspace(settings)
     editor = NoteEditor(workspace, changed=engine.mark_changed, was_there=lambda: was_there(engine))
-    return Notes(workspace, _sessions(settings), lambda: engine.index, save, editor)
+    return Notes(workspace, _sessions(settings), lambda: engine.index, notebook, editor)
 
 
 def build_exchange(settings: Settings, engine: Engine, folder: Path) -> FolderExchange:
@@ -354,12 +365,24 @@ def was_there(engine: Engine) -> bool:
         return False
 
 
-def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
-    """Build the writer of notes, with the language model that the settings name."""
+def build_notebook(settings: Settings, engine: Engine) -> Notebook:
+    """Build the notebook, which writes notes into the workspace."""
+    from memoriter.notes.notebook import Notebook, clock_of
+
+    return Notebook(
+        settings.workspace,
+        folder=settings.files.folder,
+        now=clock_of(settings.writing.timezone),
+        was_there=lambda: was_there(engine),
+        holds_agents=settings.entries.approval != "none",
+    )
+
+
+def build_writer(settings: Settings, notebook: Notebook) -> NoteWriter:
+    """Build the writer of summaries and flushes, with the language model that the settings name."""
     from memoriter.llm import Deferred, NoChat, open_chat
     from memoriter.llm.budget import Budgeted
     from memoriter.notes.flush import Threshold
-    from memoriter.notes.notebook import Notebook, clock_of
     from memoriter.notes.writer import NoteWriter
 
     llm, writing = settings.llm, settings.writing
@@ -375,20 +398,12 @@ def build_writer(settings: Settings, engine: Engine) -> NoteWriter:
         deferred = Deferred(f"{llm.provider}/{llm.model}", connect)
         chat = Budgeted(deferred, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
     threshold = Threshold(writing.flush_margin_tokens)
-    notebook = Notebook(
-        settings.workspace,
-        folder=settings.files.folder,
-        now=clock_of(writing.timezone),
-        was_there=lambda: was_there(engine),
-        holds_agents=settings.entries.approval != "none",
-    )
-    sessions = transcripts_of(settings)
     return NoteWriter(
         notebook,
         chat,
         state=settings.agent_folder,
         threshold=threshold,
-        sessions=sessions,
+        sessions=transcripts_of(settings),
         rules=trust_rules(settings),
     )
 

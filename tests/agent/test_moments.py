@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from talk import TEA, TRAIN, Message, assistant, emit, user
 
 from memoriter import Memory
 from memoriter.agent import Agent, Effect, Event, Moment
+from memoriter.background import cancellable
+from memoriter.memory import parts_of
 from memoriter.recall.render import read_back
 from memoriter.testing import FailingEmbedder
 
@@ -129,7 +132,10 @@ def test_a_late_recall_is_not_in_the_ledger(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-lancedb")
     entry = agent.memory.entries.add("The green tea kettle sings at six", "fact").entry
     assert entry
-    recalled = agent.memory.recall("When does the green tea kettle sing?", is_cancelled=lambda: True)
+    given_up = threading.Event()
+    given_up.set()
+    with cancellable(given_up):
+        recalled = agent.memory.recall("When does the green tea kettle sing?")
     assert (recalled.text, recalled.id) == ("", "")
     assert agent.memory.entries.recalls(entry=entry.id).recalls == ()
     recalled = agent.memory.recall("When does the green tea kettle sing?")
@@ -357,7 +363,7 @@ def talkative(open_agent: OpenAgent) -> tuple[Agent, list[str]]:
     agent = open_agent(
         "memory-lancedb", extraction__auto_extract=True, extraction__trigger__message_interval=6
     )
-    agent.memory._parts.writer.chat = chat
+    parts_of(agent.memory).writer.chat = chat
     return agent, chat.asked
 
 

@@ -38,8 +38,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engines": SHARED | LEAVES | {"notes", "sessions", "index", "search"},
     "build": SHARED
     | {"embedding", "llm", "store", "notes", "sessions", "index", "search", "entries", "engines", "config"},
-    "memory": SHARED
+    "memory_parts": SHARED
     | {"build", "config", "embedding", "engines", "entries", "notes", "recall", "search", "sessions"},
+    "memory": SHARED
+    | {"memory_parts", "build", "config", "embedding", "engines", "entries", "notes", "recall", "sessions"},
     "backup": SHARED | {"build", "config", "store"},
     "async_memory": SHARED | {"memory", "entries", "notes", "sessions", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},

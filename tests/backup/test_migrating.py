@@ -16,7 +16,7 @@ from memoriter import Memory
 from memoriter.backup import migrate
 from memoriter.config import Settings, load
 from memoriter.errors import BackupError, StoreError
-from memoriter.extensions.langgraph.items import open_items
+from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
 from memoriter.records import Turn
 from memoriter.store.table_copy import TABLES
@@ -49,13 +49,13 @@ def fill(settings: Settings) -> None:
         memory.entries.update(tea.id, importance=5.0)
         memory.entries.forget(coffee.id)
         memory.recall("what does Alice drink?")
-        memory.extension(open_items).put([Put(("users", "ada"), "tea", {"cups": 3}, ("tea",), 3600.0)])
+        items_of(memory).put([Put(("users", "ada"), "tea", {"cups": 3}, ("tea",), 3600.0)])
         memory.capture([Turn("user", "I prefer tabs over spaces.", 1)], session="s1")
 
 
 def contents(settings: Settings) -> dict[str, Any]:
     with Memory.open(settings=settings, embedder=HashEmbedder()) as memory:
-        item = memory.extension(open_items).get(("users", "ada"), "tea", refresh=False)
+        item = items_of(memory).get(("users", "ada"), "tea", refresh=False)
         entries = sorted(memory.entries.list(states=()), key=lambda entry: entry.id)
         return {
             "entries": entries,

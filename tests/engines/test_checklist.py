@@ -8,6 +8,7 @@ from stubs import Clock, Maker
 
 from memoriter.engines.fallback import EnginePool, FallbackEngine
 from memoriter.errors import EngineError
+from memoriter.memory import parts_of
 from memoriter.records import Query
 from memoriter.tools.toolbox import Toolbox
 
@@ -75,8 +76,8 @@ def test_4_all_snippets_together_stay_below_max_injected_chars(note, open_with_q
 def test_5_citations_are_shown_in_direct_chats_but_not_in_groups(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     memory = open_with_qmd(memory__scope__default="allow")
-    direct = Toolbox(memory, session_key=DIRECT).call("memory_search", {"query": "heron"})
-    group = Toolbox(memory, session_key=GROUP).call("memory_search", {"query": "heron"})
+    direct = Toolbox(memory, session=DIRECT).call("memory_search", {"query": "heron"})
+    group = Toolbox(memory, session=GROUP).call("memory_search", {"query": "heron"})
     assert (direct["citations"], direct["results"][0]["snippet"]) == (
         True,
         "heron\n\nSource: memory/a.md#L1-L1",
@@ -99,16 +100,16 @@ def test_6_a_search_waits_for_what_was_just_written(note, open_with_qmd) -> None
 def test_7_a_session_outside_the_scope_finds_nothing(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     memory = open_with_qmd()
-    assert memory.search("heron", session_key=DIRECT).hits
-    assert memory.search("heron", session_key=GROUP).hits == ()
-    assert Toolbox(memory, session_key=GROUP).call("memory_search", {"query": "heron"})["results"] == []
-    assert Toolbox(memory, session_key=GROUP).call("memory_get", {"path": "memory/a.md"})["text"] == ""
+    assert memory.search("heron", session=DIRECT).hits
+    assert memory.search("heron", session=GROUP).hits == ()
+    assert Toolbox(memory, session=GROUP).call("memory_search", {"query": "heron"})["results"] == []
+    assert Toolbox(memory, session=GROUP).call("memory_get", {"path": "memory/a.md"})["text"] == ""
 
 
 @pytest.mark.requirement("A11")
 def test_8_wrong_settings_of_qmd_are_reported_at_the_start(open_with_qmd) -> None:
     memory = open_with_qmd(memory__qmd__command="/nowhere/qmd")
-    problem = memory.warm_up()
+    problem = parts_of(memory).warm_up()
     assert problem is not None
     assert "/nowhere/qmd does not exist" in problem
     assert "/nowhere/qmd does not exist" in (memory.status().degraded or "")

@@ -12,6 +12,7 @@ from standin import StandIn
 from memoriter import AsyncMemory, Memory
 from memoriter.engines.fallback import Cooldown, EnginePool, FallbackEngine
 from memoriter.errors import MemoryDisabled
+from memoriter.memory import parts_of
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_a_session_outside_the_scope_does_not_retry_a_failed_qmd(
     memory.search("heron")
     standin.fault("exit1")
     memory.search("heron")
-    assert memory.search("heron", session_key="agent:main:telegram:group:42").hits == ()
+    assert memory.search("heron", session="agent:main:telegram:group:42").hits == ()
     assert memory.status().fallback is True
 
 
@@ -166,10 +167,10 @@ def test_a_session_outside_the_scope_gets_nothing_from_either_engine(
     memory = open_with_qmd()
     group = "agent:main:telegram:group:42"
     with caplog.at_level(logging.INFO, "memoriter"):
-        assert memory.search("heron", session_key=group).hits == ()
+        assert memory.search("heron", session=group).hits == ()
         standin.fault("exit1")
         assert memory.search("heron").fallback
-        assert memory.search("heron", session_key=group).hits == ()
+        assert memory.search("heron", session=group).hits == ()
     assert len([record for record in caplog.records if "may not use" in record.getMessage()]) == 1
 
 
@@ -180,7 +181,7 @@ def test_warm_up_and_status_report_the_same_problem(
     note("memory/a.md", "heron\n")
     memory = open_with_qmd(memory__qmd__search_mode="query", memory__qmd__embed_model="/nowhere/model.gguf")
     with caplog.at_level(logging.INFO, "memoriter"):
-        problem = memory.warm_up()
+        problem = parts_of(memory).warm_up()
     assert problem is not None
     assert "no embedding model" in problem
     assert memory.status().degraded == problem
@@ -188,7 +189,7 @@ def test_warm_up_and_status_report_the_same_problem(
 
 
 def test_warm_up_does_nothing_for_the_builtin_engine(open_memory) -> None:
-    assert open_memory().warm_up() is None
+    assert parts_of(open_memory()).warm_up() is None
 
 
 def test_a_cancelled_search_stops_qmd_without_a_failure(note, open_with_qmd, standin: StandIn) -> None:

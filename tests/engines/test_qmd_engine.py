@@ -270,7 +270,7 @@ def test_a_session_outside_the_scope_gets_no_hits_and_starts_no_program(
     scope = ScopeCheck(Scope((ScopeRule("allow", chat_type="direct"),)))
     engine = QmdEngine.create(settings, Workspace(workspace), scope=scope)
     before = len(standin.calls())
-    answer = engine.search(Query("heron", session_key="agent:main:telegram:group:42"))
+    answer = engine.search(Query("heron", session="agent:main:telegram:group:42"))
     assert answer == Answer((), provider="qmd", model="bm25", citations=False)
     assert len(standin.calls()) == before
     engine.close()
@@ -280,7 +280,7 @@ def test_an_allowed_group_gets_no_citations(note, workspace, standin, tmp_path) 
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20)
     engine = QmdEngine.create(settings, Workspace(workspace), scope=ScopeCheck(Scope((), "allow")))
-    answer = engine.search(Query("heron", session_key="agent:main:telegram:group:42"))
+    answer = engine.search(Query("heron", session="agent:main:telegram:group:42"))
     assert (answer.citations, places(answer)) == (False, [None])
     engine.close()
 

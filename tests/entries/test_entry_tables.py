@@ -70,7 +70,7 @@ def test_lists_and_histories_name_the_conversation(run: Run, memory: Memory) -> 
 def test_why_shows_texts_and_needs_no_id(run: Run, memory: Memory, note) -> None:
     note("memory/tea.md", "# Drinks\n\nThe green tea is in the blue tin.\n")
     memory.sync()
-    recalled = memory.recall("green tea", session_key="agent:main:telegram:direct:7")
+    recalled = memory.recall("green tea", session="agent:main:telegram:direct:7")
     shown = run("why")
     assert f"Recall {recalled.id}" in shown
     assert "session agent:main:telegram:direct:7" in shown

@@ -11,7 +11,7 @@ from memoriter.tools.toolbox import TOOLS, Toolbox
 
 @pytest.fixture
 def toolbox(open_memory: Any) -> Toolbox:
-    return Toolbox(open_memory(), session_key="agent:main:main")
+    return Toolbox(open_memory(), session="agent:main:main")
 
 
 @pytest.mark.requirement("B10", "B11")

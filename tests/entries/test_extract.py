@@ -9,6 +9,7 @@ import pytest
 from memoriter.entries import Entries
 from memoriter.entries.extract import Extractor, Gates
 from memoriter.errors import ChatError
+from memoriter.memory import parts_of
 from memoriter.records import Turn
 from memoriter.testing import ScriptedChat
 
@@ -139,11 +140,11 @@ def test_a_short_conversation_is_shown_to_the_model_when_capture_is_asked_for(op
     answer = json.dumps([one("The user prefers pnpm over npm", turn=1)])
     memory = open_memory(**{"extraction.auto_extract": True})
     chat = ScriptedChat(answer)
-    memory._parts._extractor = Extractor(memory.entries, chat)
+    parts_of(memory).open_once("extractor", lambda: Extractor(memory.entries, chat))
     assert [done.action for done in memory.capture(talk, session="s1")] == ["added"]
     assert memory.capture(talk, session="s1") == []
     assert memory.capture([*talk, Turn("user", "I drink tea.", 3)], session="s1", wait=True) == []
-    assert (len(chat.asked), memory.count_waiting_turns("s1")) == (1, 1)
+    assert (len(chat.asked), parts_of(memory).count_waiting_turns("s1")) == (1, 1)
 
 
 def test_statements_of_the_model_get_dates_relative_to_their_turn(entries: Entries) -> None:

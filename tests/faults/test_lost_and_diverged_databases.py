@@ -13,7 +13,7 @@ import pytest
 
 from memoriter import MemoriterError, Memory, StoreBroken
 from memoriter.backup.creating import create
-from memoriter.extensions.langgraph.items import open_items
+from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import checksums
@@ -129,14 +129,12 @@ def test_a_change_of_any_value_past_the_program_is_reported_and_a_change_by_it_i
 def put(home: Path, *keys: str) -> None:
     with opened(home) as memory:
         for key in keys:
-            memory.extension(open_items).put(
-                [Put(("d",), key, {"text": f"the {key} is ripe"}, (f"the {key} is ripe",))]
-            )
+            items_of(memory).put([Put(("d",), key, {"text": f"the {key} is ripe"}, (f"the {key} is ripe",))])
 
 
 def found_items(memory: Memory, query: str) -> list[tuple[str, bool]]:
     """Return the keys of items for a query, and whether the index found each."""
-    hits = memory.extension(open_items).search(("d",), query, limit=9)
+    hits = items_of(memory).search(("d",), query, limit=9)
     return [(hit.item.key, hit.score is not None) for hit in hits]
 
 
@@ -149,7 +147,7 @@ def test_a_lost_database_of_items_is_reported_and_not_replaced(home: Path, state
         file.touch()
     with opened(home) as memory:
         with pytest.raises(StoreBroken, match=f"is {state}, although its index knows 2 texts"):
-            memory.extension(open_items)
+            items_of(memory)
         wrong = [finding for finding in check_memory(memory, memory.status()) if finding.state == "wrong"]
         assert [finding.name for finding in wrong] == ["items"]
     assert (file.exists(), file.exists() and file.stat().st_size) == (state == "empty", 0)
@@ -171,7 +169,7 @@ def test_a_flipped_letter_in_an_item_is_reported(home: Path) -> None:
     data = file.read_bytes()
     file.write_bytes(data.replace(b"the plum is ripe", b"the plum is ripf"))
     with opened(home) as memory:
-        [damage] = memory.extension(open_items).check(deep=True)
+        [damage] = items_of(memory).check(deep=True)
         assert damage.startswith("1 row is damaged in the table items: ")
         wrong = [
             finding for finding in check_memory(memory, memory.status(deep=True)) if finding.state == "wrong"

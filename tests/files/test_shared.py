@@ -17,6 +17,7 @@ from memoriter.extensions.exports import import_export
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
 from memoriter.llm.budget import Budgeted
+from memoriter.memory import parts_of
 from memoriter.records import Turn
 from memoriter.server.http.auth import Tickets, Tokens
 from memoriter.sessions.progress import SessionState
@@ -114,7 +115,7 @@ def edit(memory: Memory) -> None:
 
 
 def work_in_folder(memory: Memory) -> None:
-    agents = memory.agent_folder()
+    agents = parts_of(memory).agent_folder()
     agents.create("plans/one", "First.")
     agents.create("plans/two.md", "Second.")
     agents.edit("plans/one", lambda text: f"{text} Changed.")

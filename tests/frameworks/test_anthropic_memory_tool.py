@@ -24,6 +24,7 @@ from memoriter import Memory
 from memoriter.errors import WriteError
 from memoriter.extensions.anthropic.memory_tool import MemoriterAsyncMemoryTool, MemoriterMemoryTool
 from memoriter.files.edits import exchange_files
+from memoriter.memory import parts_of
 
 OpenMemory = Callable[..., Memory]
 EXAMPLES = 500 if os.environ.get("MEMORITER_SOAK") else 20
@@ -285,7 +286,7 @@ def test_a_missing_workspace_is_empty_and_is_created_by_the_first_note(
 
 def test_a_session_outside_the_scope_gets_nothing(open_memory: OpenMemory) -> None:
     memory = open_memory(memory__scope__default="deny")
-    tool = MemoriterMemoryTool(memory, session_key="agent:main:discord:group:1")
+    tool = MemoriterMemoryTool(memory, session="agent:main:discord:group:1")
     assert error_of(tool, command="view", path="/memories") == "This session may not use the memory."
 
 
@@ -407,7 +408,7 @@ def test_concurrent_edits_of_one_note_lose_nothing(tool: MemoriterMemoryTool, wo
 
 
 def test_a_concurrent_edit_by_a_person_is_not_overwritten(memory: Memory, workspace: Path) -> None:
-    shelf = memory.agent_folder()
+    shelf = parts_of(memory).agent_folder()
     shelf.create("a.md", "one\n")
     file = workspace / "memory/a.md"
 

@@ -17,7 +17,7 @@ import apsw
 import pytest
 
 from memoriter import Memory
-from memoriter.extensions.langgraph.items import DelayedWork, open_items
+from memoriter.extensions.langgraph.items import DelayedWork, items_of
 from memoriter.extensions.langgraph.items.store import ItemStore, Put
 from memoriter.extensions.langgraph.store import MemoriterStore
 from memoriter.store.item_schema import open_items_file
@@ -54,11 +54,9 @@ def test_deleted_items_are_hidden_immediately_and_erased_together(
     for number in range(9):
         store.delete(("d",), str(number))
     assert [item.key for item in store.search(("d",), query=words[0])] == ["9"]
-    assert (
-        len(memory.extension(open_items).store.unfinished()) == 18
-    )  # nine items and nine vectors, none erased yet
-    memory.extension(open_items).settle()
-    assert memory.extension(open_items).store.unfinished() == []
+    assert len(items_of(memory).store.unfinished()) == 18  # nine items and nine vectors, none erased yet
+    items_of(memory).settle()
+    assert items_of(memory).store.unfinished() == []
     assert [word for word in words if holding(tmp_path / "state", word)] == words[9:]
 
 

@@ -34,7 +34,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 
 from memoriter import Memory
-from memoriter.extensions.langgraph.items import open_items
+from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.store import MemoriterStore
 from memoriter.testing import FailingEmbedder
 
@@ -310,7 +310,7 @@ def test_items_are_not_part_of_what_an_agent_searches(memory: Memory, store: Mem
 def test_an_item_expires_after_its_last_use_without_a_trace(memory: Memory) -> None:
     store = MemoriterStore(memory, ttl={"default_ttl": 10})
     now = 1_700_000_000.0
-    memory.extension(open_items).clock = lambda: now
+    items_of(memory).clock = lambda: now
     store.put(("s",), "short", {"text": "a"})
     store.put(("s",), "kept", {"text": "b"}, ttl=None)
     now += 9 * 60
@@ -327,7 +327,7 @@ def test_an_item_expires_after_its_last_use_without_a_trace(memory: Memory) -> N
 def test_a_namespace_whose_items_have_expired_is_not_listed(memory: Memory) -> None:
     store = MemoriterStore(memory)
     now = 1_700_000_000.0
-    memory.extension(open_items).clock = lambda: now
+    items_of(memory).clock = lambda: now
     store.put(("gone", "soon"), "k", {"x": 1}, ttl=1)
     store.put(("stays",), "k", {"x": 1})
     assert store.list_namespaces() == [("gone", "soon"), ("stays",)]
@@ -395,13 +395,13 @@ def test_replaced_and_deleted_values_leave_no_bytes(open_memory: OpenMemory, tmp
         old = vectors_in(state) - kept
         store.put(("d",), "gone", {"text": f"now it is {second}"})
         assert len(old) == 1
-        memory.extension(open_items).settle()
+        items_of(memory).settle()
         assert files_with(state, first.encode(), *old) == []
         new = vectors_in(state) - kept
         assert len(new) == 1
         assert store.search(("d",), query=second)[0].key == "gone"
         store.delete(("d",), "gone")
-        memory.extension(open_items).settle()
+        items_of(memory).settle()
         assert vectors_in(state) == kept
         assert store.search(("d",), query=second)[0].key == "keep"
     assert files_with(state, first.encode(), second.encode(), *old, *new) == []
@@ -416,10 +416,10 @@ def test_a_vector_is_erased_with_the_last_item_that_uses_it(open_memory: OpenMem
     store.put(("d",), "one", {"text": "the same", "note": None})  # its searchable text does not change
     assert vectors_in(tmp_path / "state") == held
     store.put(("d",), "one", {"text": "another"})
-    memory.extension(open_items).settle()
+    items_of(memory).settle()
     assert held < vectors_in(tmp_path / "state")
     store.delete(("d",), "two")
-    memory.extension(open_items).settle()
+    items_of(memory).settle()
     assert not held & vectors_in(tmp_path / "state")
 
 
@@ -427,14 +427,14 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(open_memory: Op
     with open_memory() as memory:
         store = MemoriterStore(memory)
         store.put(("d",), "gone", {"text": "unfinished business"})
-        item = memory.extension(open_items).get(("d",), "gone")
+        item = items_of(memory).get(("d",), "gone")
         assert item is not None
-        with memory.extension(open_items).store.database.write():  # like a process that is killed right after
-            memory.extension(open_items).store.delete(item)
-            memory.extension(open_items).store.mark_for_erasure(item, ["0" * 64])
+        with items_of(memory).store.database.write():  # like a process that is killed right after
+            items_of(memory).store.delete(item)
+            items_of(memory).store.mark_for_erasure(item, ["0" * 64])
     memory = open_memory()
-    assert memory.extension(open_items).store.unfinished() == []
-    assert memory.extension(open_items).index.index.files() == {}
+    assert items_of(memory).store.unfinished() == []
+    assert items_of(memory).index.index.files() == {}
 
 
 def test_files_are_private(store: MemoriterStore, tmp_path: Path) -> None:

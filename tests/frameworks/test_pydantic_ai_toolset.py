@@ -162,7 +162,7 @@ def test_recall_can_be_disabled(memory: Memory) -> None:
 def test_a_session_outside_the_scope_gets_nothing(open_memory: OpenMemory) -> None:
     memory = open_memory(memory__scope__default="deny")
     model = Scripted(("memory_search", {"query": "hazelnuts"}))
-    model.run(MemoriterMemory(memory, session_key="agent:main:discord:group:1"), QUESTION)
+    model.run(MemoriterMemory(memory, session="agent:main:discord:group:1"), QUESTION)
     assert model.prompts == [[QUESTION]] * 2
     assert model.infos[0].instructions in (None, "")
     assert model.results[0]["results"] == []

@@ -21,7 +21,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from memoriter import Memory
-from memoriter.extensions.langgraph.items import Put, open_items
+from memoriter.extensions.langgraph.items import Put, items_of
 
 if TYPE_CHECKING:
     from postgres_cluster import PostgresCluster
@@ -143,7 +143,7 @@ def test_items_of_one_machine_are_found_on_another(postgres: PostgresCluster, tm
         Memory.open(home=tmp_path / "one", overrides=settings) as one,
         Memory.open(home=tmp_path / "two", overrides=settings) as two,
     ):
-        one.extension(open_items).put([Put(("users", "ada"), "tea", {"kind": "oolong"})])
-        found = two.extension(open_items).get(("users", "ada"), "tea")
+        items_of(one).put([Put(("users", "ada"), "tea", {"kind": "oolong"})])
+        found = items_of(two).get(("users", "ada"), "tea")
     assert found is not None
     assert found.value == {"kind": "oolong"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +15,9 @@ from hypothesis import strategies as st
 
 import memoriter
 from memoriter import AsyncMemory, BadArgument, Memory, MemoryClosed, NotFound, PathRefused
-from memoriter.records import SyncReport
+from memoriter.memory import parts_of
+from memoriter.memory_parts import MemoryParts
+from memoriter.records import Query, Recall, SyncReport
 from memoriter.testing import FailingEmbedder, HashEmbedder
 
 
@@ -149,8 +152,8 @@ def test_filters_by_path_and_source_apply_to_both_legs(note, open_memory) -> Non
 def test_a_group_chat_does_not_see_citations(note, open_memory) -> None:
     note("memory/a.md", "heron")
     memory = open_memory(memory__scope__default="allow")
-    direct = memory.search("heron", session_key="agent:main:main")
-    group = memory.search("heron", session_key="agent:main:telegram:group:42")
+    direct = memory.search("heron", session="agent:main:main")
+    group = memory.search("heron", session="agent:main:telegram:group:42")
     assert (direct.citations, direct.hits[0].citation) == (True, "memory/a.md#L1-L1")
     assert (group.citations, group.hits[0].citation) == (False, None)
 
@@ -302,17 +305,26 @@ HOSTILE = [
 ]
 
 
+def assert_safe(memory: Memory, query: str) -> None:
+    """Check that a search answers completely, from the one note, with scores between 0 and 1."""
+    answer = memory.search(query, min_score=0)
+    assert answer.degraded is None
+    assert paths(answer) in ([], ["memory/a.md"])
+    assert all(0 <= hit.score <= 1 for hit in answer)
+
+
 @pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
 def test_any_string_is_a_safe_query(query, note, open_memory) -> None:
     note("memory/a.md", "The heron stands in the water.")
-    answer = open_memory().search(query)
-    assert isinstance(answer.hits, tuple)
+    memory = open_memory()
+    assert_safe(memory, query)
+    assert paths(memory.search("heron")) == ["memory/a.md"]
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=300))
 def test_no_text_makes_a_search_fail(query, shared_memory: Memory) -> None:
-    assert isinstance(shared_memory.search(query).hits, tuple)
+    assert_safe(shared_memory, query)
 
 
 @pytest.fixture
@@ -325,31 +337,49 @@ def shared_memory(note, open_memory) -> Memory:
 
 ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "search": (("x",), {}),
-    "search_for_prompt": (("x",), {}),
     "read": (("memory/a.md",), {}),
     "remember": (("x",), {}),
     "forget": (("x",), {}),
     "recall": (("x",), {}),
     "brief": (("x",), {}),
-    "texts_of": ((None,), {}),
     "capture": (([],), {"session": "s"}),
     "capture_messages": (([],), {"session": "s"}),
-    "mark_relayed": ((("x",),), {}),
-    "session_began": (("s",), {}),
     "session_ended": (("s",), {}),
-    "count_waiting_turns": (("s",), {}),
     "save": (("x",), {}),
     "summarise": (([], "s"), {}),
     "summarise_transcript": (("sessions/s.jsonl",), {}),
     "flush": (([], "s"), {"window": None}),
     "transcript_writer": (("s",), {}),
     "allows": ((None,), {}),
-    "allows_name": ((None,), {}),
     "prompt_section": (({},), {}),
-    "extension": ((print,), {}),
     "exchange": (("folder",), {}),
 }
 PUBLIC = [name for name in vars(Memory) if not name.startswith("_") and name not in ("open", "close")]
+
+
+PARTS: dict[str, Callable[[MemoryParts], object]] = {
+    "a search for a prompt": lambda parts: parts.search.for_prompt(Query("x")),
+    "the texts of a recall": lambda parts: parts.search.texts_of(Recall("r", 0.0, "i", None, "x", 0, 0, ())),
+    "relayed words": lambda parts: parts.mark_relayed(("x",)),
+    "a session that began": lambda parts: parts.session_began("s"),
+    "waiting turns": lambda parts: parts.count_waiting_turns("s"),
+    "the name of a session": lambda parts: parts.allows_name(None),
+    "the trust rules": lambda parts: parts.trust_rules,
+    "the embedder": lambda parts: parts.embedder,
+    "the agent's folder": lambda parts: parts.agent_folder(),
+    "the watcher": lambda parts: parts.watching,
+    "the server": lambda parts: parts.check_server(),
+    "a warm-up": lambda parts: parts.warm_up(load_model=True),
+    "a part of another package": lambda parts: parts.open_once("mine", object),
+}
+
+
+@pytest.mark.parametrize("ask", PARTS.values(), ids=PARTS)
+def test_the_parts_of_a_closed_memory_raise_too(ask: Callable[[MemoryParts], object], open_memory) -> None:
+    memory = open_memory()
+    memory.close()
+    with pytest.raises(MemoryClosed, match="This memory is closed"):
+        ask(parts_of(memory))
 
 
 @pytest.mark.parametrize("name", PUBLIC)

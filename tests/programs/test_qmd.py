@@ -22,6 +22,7 @@ from memoriter import Answer, Memory
 from memoriter.engines.fallback import Cooldown, EnginePool, FallbackEngine
 from memoriter.engines.qmd import QmdEngine
 from memoriter.engines.qmd.command import Qmd, as_argument, locate
+from memoriter.memory import parts_of
 from memoriter.testing import HashEmbedder
 
 MODULES = Path(__file__).parents[2] / ".tools" / "qmd" / "node_modules"
@@ -299,7 +300,7 @@ def test_agents_do_not_see_each_other(
 def test_warming_up_the_real_program(note, open_qmd: OpenMemory) -> None:
     note("memory/a.md", "heron\n")
     memory = open_qmd()
-    assert memory.warm_up() is None
+    assert parts_of(memory).warm_up() is None
     status = memory.status(deep=True)
     assert (status.backend, status.degraded, status.details["store"]) == ("qmd", None, "ok")
     assert str(status.details["qmd"]).startswith("qmd 2.")

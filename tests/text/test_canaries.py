@@ -10,6 +10,7 @@ import pytest
 from test_redaction import SECRETS
 
 from memoriter import Memory
+from memoriter.memory import parts_of
 from memoriter.notes.writer import NoteWriter
 from memoriter.testing import ScriptedChat
 
@@ -43,7 +44,7 @@ def test_no_canary_is_stored_anywhere(
     chat = ScriptedChat(
         *[json.dumps({"title": "Keys", "facts": [f"It is {canary}." for canary in CANARIES[:8]]})] * 2
     )
-    writer = memory._parts.writer
+    writer = parts_of(memory).writer
     asked = NoteWriter(
         writer.notebook,
         chat,

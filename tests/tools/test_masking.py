@@ -7,10 +7,12 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+import memoriter
 from memoriter import Memory
 from memoriter.agent.service import MemoryService
 from memoriter.cli.app import app
 from memoriter.extensions.anthropic.commands import MemoryCommands
+from memoriter.memory import parts_of
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
 
@@ -75,7 +77,7 @@ def test_a_secret_in_a_heading_is_hidden_too(note, memory: Memory) -> None:
         assert TOKEN not in theirs
         assert MASKED in theirs
         assert TOKEN in json.dumps(Toolbox(memory, tools=OPERATIONS).call(name, arguments))
-    assert TOKEN not in str(memory.search_for_prompt("kestrel robot logs in"))
+    assert TOKEN not in str(parts_of(memory).search.for_prompt(memoriter.Query("kestrel robot logs in")))
     assert TOKEN not in str(MemoryService(memory).search_memories("kestrel robot logs in"))
 
 

@@ -44,11 +44,8 @@ def test_errors_and_scope(open_memory) -> None:
         "There is no tool 'memory.drop'. The tools are: memory_search"
     )
     assert call(memory, "memory.sync", {"force": "yes"})["error"] == "`force` must be true or false."
-    assert call(memory, "memory.search", {"query": "x"}, session_key=GROUP)["results"] == []
-    assert (
-        call(memory, "memory.sync", session_key=GROUP)["error"]
-        == "This session may not write to this memory."
-    )
+    assert call(memory, "memory.search", {"query": "x"}, session=GROUP)["results"] == []
+    assert call(memory, "memory.sync", session=GROUP)["error"] == "This session may not write to this memory."
 
 
 def test_operations_that_write_need_write_or_admin_access() -> None:

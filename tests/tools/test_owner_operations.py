@@ -9,7 +9,7 @@ import pytest
 
 from memoriter import logs
 from memoriter.agent.service import MemoryService
-from memoriter.extensions.langgraph.items import open_items
+from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
 from memoriter.testing import HashEmbedder
 from memoriter.tools.table import OPERATIONS, call
@@ -68,7 +68,7 @@ def test_an_entry_shows_its_session_and_transcript_line(open_memory, transcript:
     place = {"path": "sessions/talk-1.jsonl", "line": 3}
     assert found["provenance"] == {"session": "talk-1", "source": "capture", "transcript": place}
     assert "dark mode" in call(memory, "notes.get", {"path": place["path"], "from": 3, "lines": 1})["text"]
-    other = call(memory, "entries.add", {"text": "I drink tea"}, session_key="agent:main:main")["entry"]
+    other = call(memory, "entries.add", {"text": "I drink tea"}, session="agent:main:main")["entry"]
     alone = call(memory, "entries.get", {"id": other["id"]})["provenance"]
     assert alone == {"session": "agent:main:main", "source": "owner", "transcript": None}
 
@@ -334,7 +334,7 @@ def test_health_reports_a_damaged_database(note, open_memory, tmp_path: Path) ->
 
 def test_health_checks_items(open_memory, tmp_path: Path) -> None:
     memory = open_memory()
-    memory.extension(open_items).put([Put(("users", "anna"), "tea", {"likes": "tea"})])
+    items_of(memory).put([Put(("users", "anna"), "tea", {"likes": "tea"})])
     findings = call(memory, "health.get")["findings"]
     assert ("items", "ok", "items in 1 namespace") in [
         (one["name"], one["state"], one["text"]) for one in findings

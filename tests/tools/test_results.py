@@ -139,7 +139,7 @@ def test_a_failure_matches_the_output_schema(toolbox: Toolbox) -> None:
 
 
 def test_the_result_for_a_refused_session_matches_the_output_schema(open_memory) -> None:
-    toolbox = Toolbox(open_memory(), session_key=GROUP, tools=OPERATIONS)
+    toolbox = Toolbox(open_memory(), session=GROUP, tools=OPERATIONS)
     for name, tool in OPERATIONS.items():
         schema = tool.schema()
         needed = {required: _some(schema["properties"][required]) for required in schema["required"]}

@@ -252,14 +252,14 @@ def test_no_arguments_make_a_tool_raise(toolbox: Toolbox, name: str, arguments) 
 
 def test_a_bug_in_a_tool_is_an_error_in_the_result(note, open_memory) -> None:
     class Broken:
-        def allows(self, session_key: str | None) -> bool:
+        def allows(self, session: str | None) -> bool:
             return True
 
-        def search_for_prompt(self, *args: object, **kwargs: object) -> None:
+        def read(self, *args: object, **kwargs: object) -> None:
             raise KeyError("surprise")
 
-    result = Toolbox(Broken()).call("memory_search", {"query": "x"})  # type: ignore[arg-type]
-    assert result["error"] == "memory_search failed: KeyError."
+    result = Toolbox(Broken()).call("memory_get", {"path": "memory/a.md"})  # type: ignore[arg-type]
+    assert result["error"] == "memory_get failed: KeyError."
 
 
 # ---- disabled memory ----------------------------------------------------------------------------------------------
@@ -322,7 +322,7 @@ def test_corrected_settings_are_used_at_the_next_call(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(name for name, tool in TOOLS.items() if tool.read_only))
 def test_a_session_outside_the_scope_gets_empty_results(note, open_memory, name: str) -> None:
     note("MEMORY.md", "heron\n")
-    toolbox = Toolbox(open_memory(), session_key=GROUP)
+    toolbox = Toolbox(open_memory(), session=GROUP)
     arguments = dict.fromkeys(TOOLS[name].schema()["required"], "MEMORY.md")
     assert toolbox.call(name, arguments) == {**TOOLS[name].empty, "disabled": False}
     assert toolbox.prompt() == ""
@@ -330,7 +330,7 @@ def test_a_session_outside_the_scope_gets_empty_results(note, open_memory, name:
 
 def test_a_session_outside_the_scope_cannot_write(open_memory) -> None:
     writes = Tool("write", "", NoArguments, Shape, lambda call: Shape(), read_only=False)
-    toolbox = Toolbox(open_memory(), session_key=GROUP)
+    toolbox = Toolbox(open_memory(), session=GROUP)
     toolbox.tools["write"] = writes
     assert toolbox.call("write") == {
         "disabled": False,
@@ -416,7 +416,7 @@ def test_the_prompt_contains_the_active_tools(open_memory) -> None:
     assert one.startswith("## 记忆召回")
     assert "memory_get" not in one
     assert "`Source:`" in every
-    assert "不要在回复中提到文件路径" in Toolbox(memory, session_key=GROUP).prompt("zh")
+    assert "不要在回复中提到文件路径" in Toolbox(memory, session=GROUP).prompt("zh")
     assert Toolbox(memory, names=[]).prompt() == ""
 
 

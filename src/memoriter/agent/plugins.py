@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memoriter.agent.moments import Effect, Moment
 from memoriter.agent.service import Written, question
-from memoriter.background import is_cancelled
 from memoriter.build import entries_engine
 from memoriter.config.settings import BUILTIN_MEMORIES, MEMORY_ENTRY_POINTS, installed_memories
 from memoriter.errors import ConfigError
+from memoriter.memory import parts_of
 from memoriter.sessions.messages import relayed_refs
 from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.tail import read_new_turns
@@ -115,6 +115,7 @@ class Handlers:
     ) -> None:
         self._service = service
         self._memory = service.memory
+        self._parts = parts_of(service.memory)
         self._tools = tools
         self._notes, self._entries = notes, entries
         self._share = share
@@ -122,7 +123,7 @@ class Handlers:
     def session_start(self, moment: Moment) -> Effect:
         """Index what changed since the last session."""
         if self._entries:
-            self._memory.session_began(moment.session)
+            self._parts.session_began(moment.session)
         synced = self._service.session_started() if self._notes else None
         warnings = (synced.error if synced else None, entries_engine(self._memory.settings)[1])
         return Effect(tools=self._tools, warnings=tuple(warning for warning in warnings if warning))
@@ -139,15 +140,14 @@ class Handlers:
         query = question_of(moment)
         if not query or not options.inject_on_query or not self._allows(moment):
             return None
-        recalled = self._memory.recall(
+        recalled = self._parts.search.recall(
             query,
-            session_key=moment.session_key,
+            key=moment.session_key,
             session=moment.session,
             interface="hook",
             tokens=_token_budget(moment, options.budget_ratio),
             entries=self._max_entries(),
             notes=self._share.notes,
-            is_cancelled=is_cancelled,
         )
         warnings = (recalled.degraded,) if recalled.degraded else ()
         return Effect(prepend_context=recalled.text, recall_id=recalled.id, warnings=warnings)
@@ -159,20 +159,20 @@ class Handlers:
 
     def _allows(self, moment: Moment) -> bool:
         """Return whether the session of a moment may use the memory, by its key and by its name."""
-        return self._memory.allows(moment.session_key) and self._memory.allows_name(moment.session)
+        return self._parts.allows(moment.session_key) and self._parts.allows_name(moment.session)
 
     def capture(self, moment: Moment) -> Effect | None:
         """Capture statements from the turns since the last capture of this session, and label what the agent wrote."""
         if not self._allows(moment):
             return None
         if not self._entries:
-            self._memory.mark_relayed(relayed_refs(_messages(moment), self._memory.trust_rules))
+            self._parts.mark_relayed(relayed_refs(_messages(moment), self._parts.trust_rules))
             return None
         return Effect(remembered=tuple(self._capture(moment)))
 
     def _capture(self, moment: Moment) -> list[Remembered]:
         return self._memory.capture_messages(
-            conversation_of(moment, self._memory.trust_rules), session=moment.session, wait=True
+            conversation_of(moment, self._parts.trust_rules), session=moment.session, wait=True
         )
 
     def flush(self, moment: Moment) -> Effect | None:
@@ -183,7 +183,7 @@ class Handlers:
             self._service.maybe_flush_memory(
                 moment.tokens,
                 moment.window,
-                conversation_of(moment, self._memory.trust_rules),
+                conversation_of(moment, self._parts.trust_rules),
                 moment.session,
             )
         )
@@ -196,7 +196,7 @@ class Handlers:
         if self._entries:
             new = [] if moment.captured else self._capture(moment)
             remembered = [*new, *self._memory.session_ended(moment.session)]
-        messages = conversation_of(moment, self._memory.trust_rules) if self._notes else ()
+        messages = conversation_of(moment, self._parts.trust_rules) if self._notes else ()
         summary = self._service.save_conversation_memory(messages, moment.session) if messages else Written()
         return replace(_effect(summary), remembered=tuple(remembered))
 

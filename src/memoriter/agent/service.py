@@ -19,7 +19,7 @@ from memoriter.build import transcripts_of
 from memoriter.errors import MemoriterError
 from memoriter.files import shared
 from memoriter.index.schedule import Delays, Growth, Refresher, Schedule
-from memoriter.memory import Memory
+from memoriter.memory import Memory, parts_of
 from memoriter.notes.watch import Watcher
 from memoriter.recall.candidates import question
 from memoriter.records import Answer
@@ -98,8 +98,8 @@ class MemoryService:
 
     def start(self) -> Synced:
         """Bring the index up to date and watch for changes. A service can be started once."""
-        self.memory.warm_up()
-        self.memory._watch_state = lambda: self.watching
+        parts_of(self.memory).warm_up()
+        parts_of(self.memory).watch_state = lambda: self.watching
         if self._sessions:
             self._growth.begin((str(found.absolute), found.size) for found in self._sessions.scan().files)
         first = self._sync("start")
@@ -124,7 +124,7 @@ class MemoryService:
             self._watcher.stop()
         self._refresher.stop()
         self._started = False
-        self.memory._watch_state = None
+        parts_of(self.memory).watch_state = None
 
     def __enter__(self) -> Self:
         self.start()

@@ -286,7 +286,7 @@ def call(
         # The toolbox opens the memory itself, so that a memory that cannot be opened is an ordinary error result.
         toolbox = Toolbox(
             lambda: stack.enter_context(context.obj.memory()),
-            session_key=session,
+            session=session,
             tools=OPERATIONS,
             interface="cli",
         )

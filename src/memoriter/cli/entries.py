@@ -304,11 +304,12 @@ def why(
 ) -> None:
     """Show which notes and entries entered a prompt, and why."""
     from memoriter.cli import entry_tables
+    from memoriter.memory import parts_of
 
     with context.obj.memory() as memory:
         record = memory.entries.get_recall(recall_id)
         entries = memory.entries.get_many(record.refs("entry"))
-        entry_tables.recall(record, memory.texts_of(record), entries, as_json)
+        entry_tables.recall(record, parts_of(memory).search.texts_of(record), entries, as_json)
 
 
 # ---- approval -------------------------------------------------------------------------------------------------

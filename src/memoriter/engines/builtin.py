@@ -74,8 +74,8 @@ class BuiltinEngine:
 
     def search(self, query: Query) -> Answer:
         """Return the hits that answer the query. ``degraded`` says what the answer lacks."""
-        cited = shows_citations(self.options.citations, query.session_key)
-        if not self.scope.allows(query.session_key):
+        cited = shows_citations(self.options.citations, query.session)
+        if not self.scope.allows(query.session):
             return Answer((), provider=self.choice.provider, model=self.choice.model, citations=cited)
         active = ActiveEmbedder(None, self.choice.provider, self.choice.model)
         missing: str | None = None

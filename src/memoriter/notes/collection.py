@@ -6,16 +6,18 @@ one.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
 
 from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files import edits, shared
 from memoriter.notes.chunking import PENDING, trust_of_note
 from memoriter.notes.editing import NoteEditor, NoteText
+from memoriter.notes.notebook import Notebook
 from memoriter.records import Collection, Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from memoriter.sessions.transcripts import Transcripts
     from memoriter.store import Index
     from memoriter.store.documents import DocumentSummary
+
+P = ParamSpec("P")
 
 #: Width of the title of a conversation: 20 Chinese characters, or 80 letters.
 TITLE_WIDTH = 80
@@ -61,12 +65,17 @@ class Quote(NamedTuple):
     line: int | None
 
 
-class Save(Protocol):
-    """Write a note, as `Memory.save` does."""
+def _of_notebook(method: Callable[Concatenate[Notebook, P], Saved]) -> Callable[Concatenate[Any, P], Saved]:
+    """Return a method of `Notebook` as a method of `Notes`. The next search indexes a note that it wrote."""
 
-    def __call__(
-        self, content: str, title: str, tags: Sequence[str], category: str | None, *, trust: Trust
-    ) -> Saved: ...
+    @functools.wraps(method)
+    def call(self: Notes, /, *args: P.args, **kwargs: P.kwargs) -> Saved:
+        saved = method(self._notebook(), *args, **kwargs)
+        if not saved.already:
+            self._editor.changed()
+        return saved
+
+    return call
 
 
 class Notes:
@@ -77,15 +86,15 @@ class Notes:
         workspace: Workspace,
         sessions: Transcripts | None,
         index: Callable[[], Index | None],
-        save: Save | None = None,
-        editor: NoteEditor | None = None,
+        notebook: Callable[[], Notebook],
+        editor: NoteEditor,
     ) -> None:
         self._workspace = workspace
         self._sessions = sessions
         self._index = index
-        self._save = save
+        self._notebook = notebook
         #: Writes, moves and removes whole notes.
-        self._editor = editor or NoteEditor(workspace)
+        self._editor = editor
 
     # ---- listing ----------------------------------------------------------------------------------------------
 
@@ -186,19 +195,7 @@ class Notes:
             for row in stored
         )
 
-    def save(
-        self,
-        content: str,
-        title: str = "",
-        tags: Sequence[str] = (),
-        category: str | None = None,
-        *,
-        trust: Trust = "owner",
-    ) -> Saved:
-        """Write a note: to the log of the day, or with a category to `memory/<category>/<title>.md`."""
-        if self._save is None:
-            raise WriteError("These notes can only be read.")
-        return self._save(content, title, tags, category, trust=trust)
+    save = _of_notebook(Notebook.save)
 
     def pending(self) -> tuple[str, ...]:
         """Return the paths of notes that wait for the owner's approval."""

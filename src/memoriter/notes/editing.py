@@ -44,7 +44,7 @@ class NoteEditor:
         was_there: Callable[[], bool] = lambda: False,
     ) -> None:
         self._workspace = workspace
-        self._changed = changed
+        self.changed = changed
         self._was_there = was_there
 
     def text(self, path: str) -> NoteText:
@@ -66,7 +66,7 @@ class NoteEditor:
             return text
 
         edits.update(file, change)
-        self._changed()
+        self.changed()
         return NoteText(shown, text, edits.digest(text))
 
     def move(self, path: str, to: str, version: str) -> NoteText:
@@ -76,14 +76,14 @@ class NoteEditor:
         text = edits.move(file, target_file, lambda old: self._check(shown, old, version))
         if text is None:
             raise EditConflict(sentence("note.exists", path=target))
-        self._changed()
+        self.changed()
         return NoteText(target, text, version)
 
     def remove(self, path: str, version: str) -> NoteText:
         """Remove a note, and return its last text, with which `put` restores it."""
         shown, file = self._writable(path)
         text = edits.remove(file, lambda old: self._check(shown, old, version))
-        self._changed()
+        self.changed()
         return NoteText(shown, text, None)
 
     def _writable(self, path: str) -> tuple[str, Path]:

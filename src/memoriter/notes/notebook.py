@@ -86,7 +86,7 @@ class Notebook:
         *,
         trust: Trust = "owner",
     ) -> Saved:
-        """Save a text in a note of a category, or else in the log of the day.
+        """Write a note: into the author's log of the day, or with a category into `memory/<category>/<title>.md`.
 
         Without a category, a tag that is the name of a folder in `memory/` is used as the category.
         """

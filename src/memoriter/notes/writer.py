@@ -1,8 +1,8 @@
-"""Write notes for one agent: saved texts, summaries of sessions, and flushes before a compaction."""
+"""Write summaries of sessions, and flushes before a compaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from memoriter.errors import NotFound
@@ -10,7 +10,7 @@ from memoriter.llm import Chat
 from memoriter.notes.flush import Flush, Threshold
 from memoriter.notes.notebook import Notebook
 from memoriter.notes.summary import Summaries
-from memoriter.records import FoundFile, Saved, Trust, Turn
+from memoriter.records import FoundFile, Saved, Turn
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.transcripts import Transcripts
@@ -19,7 +19,7 @@ Messages = Iterable[Mapping[str, object]]
 
 
 class NoteWriter:
-    """Writes the notes of one agent."""
+    """Writes the summaries and flushes of one agent."""
 
     def __init__(
         self,
@@ -37,18 +37,6 @@ class NoteWriter:
         self._rules = rules or TrustRules()
         self._summaries = Summaries(notebook, chat, state)
         self._flush = Flush(notebook, chat, state, threshold)
-
-    def save(
-        self,
-        content: str,
-        title: str = "",
-        tags: Sequence[str] = (),
-        category: str | None = None,
-        *,
-        trust: Trust = "owner",
-    ) -> Saved:
-        """Save a text, as `Notebook.save` does."""
-        return self.notebook.save(content, title, tags, category, trust=trust)
 
     def summarise(self, messages: Messages, session: str) -> Saved | None:
         """Write the summary of a session from its messages. Return None if nothing was said."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
+from memoriter.background import is_cancelled
 from memoriter.entries.relation import contradicts
 from memoriter.entries.search import MIN_SIMILARITY, FoundEntries, judge_together
 from memoriter.errors import MemoriterError, StoreError
@@ -143,12 +144,11 @@ class Injector:
         interface: str = "recall",
         session: str | None = None,
         show_places: bool = True,
-        is_cancelled: Callable[[], bool] = lambda: False,
     ) -> Recalled:
         """Return the block for a query. It is recorded unless it is empty or the caller has given up."""
         budget = budget or Budget()
         try:
-            return self._recall(query, budget, interface, session, show_places, is_cancelled)
+            return self._recall(query, budget, interface, session, show_places)
         except MemoriterError as error:
             log.error("nothing could be recalled: %s", error)
             return Recalled("", "", degraded=str(error))
@@ -160,7 +160,6 @@ class Injector:
         interface: str,
         session: str | None,
         show_places: bool,
-        is_cancelled: Callable[[], bool],
     ) -> Recalled:
         query = _clean_query(query)
         if not query:

@@ -31,7 +31,7 @@ class Query:
     #: Search only the notes of this collection.
     collection: str | None = None
     #: The session that asks. It decides whether the memory may be used and whether citations are shown.
-    session_key: str | None = None
+    session: str | None = None
     #: False leaves the reranker out, which takes most of the time.
     rerank: bool = True
 

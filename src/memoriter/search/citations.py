@@ -15,14 +15,14 @@ from memoriter.sessions.scope import SessionKey
 from memoriter.text.measure import is_joined, last_boundary
 
 
-def shows_citations(mode: CitationMode, session_key: str | None = None) -> bool:
+def shows_citations(mode: CitationMode, session: str | None = None) -> bool:
     """Return whether answers to this session have citations.
 
     No session key means the owner's terminal or program.
     """
     if mode != "auto":
         return mode == "on"
-    return session_key is None or SessionKey.parse(session_key).chat_type not in ("group", "channel")
+    return session is None or SessionKey.parse(session).chat_type not in ("group", "channel")
 
 
 def source_line(hit: Hit) -> str:

@@ -19,6 +19,7 @@ from typing import IO, Any, get_args
 from memoriter import __version__, logs
 from memoriter.agent import ReloadingAgent
 from memoriter.errors import MemoriterError
+from memoriter.memory import parts_of
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Access, Outcome, Result, grants
 from memoriter.tools.toolbox import Toolbox
@@ -53,7 +54,7 @@ def _warm_up(agent: ReloadingAgent) -> None:
     with suppress(MemoriterError, OSError):
         memory = agent().memory
         if memory.settings.memory.backend == "builtin":
-            memory.warm_up(load_model=True)
+            parts_of(memory).warm_up(load_model=True)
 
 
 class LineServer:
@@ -105,5 +106,5 @@ def _call_operation(agent: ReloadingAgent, request: dict[str, Any]) -> tuple[Out
     tool = OPERATIONS.get(request["operation"])
     if tool is not None and not grants(access, tool.access):
         return "refused", {"error": f"{tool.name} needs the access {tool.access}.", "code": "forbidden"}
-    toolbox = Toolbox(lambda: agent().memory, session_key=session, tools=OPERATIONS, access=access)
+    toolbox = Toolbox(lambda: agent().memory, session=session, tools=OPERATIONS, access=access)
     return toolbox.outcome(request["operation"], request.get("arguments"))

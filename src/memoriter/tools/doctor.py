@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from memoriter.errors import MemoriterError, MemoryDisabled
+from memoriter.memory import parts_of
 from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def examine(
         return findings  # without a workspace there is nothing to compare the index with
     try:
         with opened() as memory:
-            memory.warm_up()
+            parts_of(memory).warm_up()
             findings += check_memory(memory, memory.status(deep=True))
     except MemoryDisabled as error:
         findings.append(Finding("memory", "note", message_of(error), sentence("check.switch_on")))
@@ -93,7 +94,7 @@ def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     yield from _models(memory.settings, status)
     yield from _entries(memory, deep="store" in status.details)
     yield from _items(memory, deep="store" in status.details)
-    yield from (Finding(*found) for found in memory.check_server())
+    yield from (Finding(*found) for found in parts_of(memory).check_server())
 
 
 def _skipped(status: Status) -> Iterator[Finding]:
@@ -123,11 +124,11 @@ def _models(settings: Settings, status: Status) -> Iterator[Finding]:
 
 def _items(memory: Memory, *, deep: bool) -> Iterator[Finding]:
     """Check `items.db`. It is a source of truth and cannot be rebuilt."""
-    from memoriter.extensions.langgraph.items import count_namespaces, open_items
+    from memoriter.extensions.langgraph.items import count_namespaces, items_of
 
     try:
         namespaces = count_namespaces(memory)
-        damage = memory.extension(open_items).check(deep=True) if deep and namespaces is not None else []
+        damage = items_of(memory).check(deep=True) if deep and namespaces is not None else []
     except (MemoriterError, OSError) as error:
         yield Finding("items", "wrong", message_of(error), sentence("check.restore"))
         return

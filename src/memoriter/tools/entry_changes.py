@@ -84,7 +84,7 @@ def _add(call: Call[AddArguments]) -> AddResult:
         asked.type,
         importance=asked.importance,
         tags=tuple(asked.tags),
-        session=call.session_key,
+        session=call.session,
         source="owner",
         expires_at=asked.expires_at,
     )

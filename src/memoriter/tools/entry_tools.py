@@ -183,7 +183,7 @@ def _store(call: Call[StoreArguments]) -> RememberedJson:
         category=asked.category,
         tags=tuple(asked.tags),
         trust="agent",
-        session=call.session_key,
+        session=call.session,
         source="tool",
     )
     return RememberedJson.model_validate(remembered)
@@ -245,7 +245,7 @@ def _add(call: Call[ManageArguments]) -> dict[str, Any]:
         importance=call.arguments.importance,
         tags=tuple(call.arguments.tags),
         trust="agent",
-        session=call.session_key,
+        session=call.session,
         source="tool",
     )
     return dict(RememberedJson.model_validate(remembered))

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from memoriter import logs
 from memoriter.errors import MemoriterError
+from memoriter.memory import parts_of
 from memoriter.sentences import sentence
 from memoriter.tools.doctor import Finding, check_memory, check_setup, message_of
 from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Shape, Tool
@@ -134,7 +135,7 @@ def _health(call: Call[HealthArguments]) -> HealthResult:
         freshness=FreshnessJson(
             behind=behind,
             last_sync=status.last_sync if status else None,
-            watching=memory.watching,
+            watching=parts_of(memory).watching,
         ),
         embedder=EmbedderJson.model_validate(status) if status else EmbedderJson(),
         backend=status.backend if status else "none",

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memoriter.memory import parts_of
 from memoriter.records import Considered, Entry
 from memoriter.tools.entries import Cursor, PageArguments, RecallJson, Time, decode_cursor, encode_cursor
 from memoriter.tools.search import PartJson
@@ -97,7 +98,7 @@ def _list(call: Call[RecallListArguments]) -> RecallListResult:
 
 def _get(call: Call[RecallGetArguments]) -> RecallGetResult:
     recall = call.memory.entries.get_recall(call.arguments.id)
-    texts = call.memory.texts_of(recall, masked=call.masked)
+    texts = parts_of(call.memory).search.texts_of(recall, masked=call.masked)
     entries = call.memory.entries.get_many(recall.refs("entry"))
     entered = sum(considered.entered for considered in recall.considered)
     return RecallGetResult(

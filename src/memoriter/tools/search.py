@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import AliasChoices, ConfigDict, Field
 
+from memoriter.memory import parts_of
 from memoriter.records import Answer, Hit, Level, Query, Source, Trust
 from memoriter.tools.tool import (
     Arguments,
@@ -129,12 +130,12 @@ def _query(call: Call[SearchArguments], path_prefix: str | None = None) -> Query
         source=asked.source,
         path_prefix=path_prefix,
         collection=asked.collection,
-        session_key=call.session_key,
+        session=call.session,
     )
 
 
 def _search_for_prompt(call: Call[SearchArguments]) -> SearchResult:
-    answer = call.memory.search_for_prompt(_query(call))
+    answer = parts_of(call.memory).search.for_prompt(_query(call))
     return SearchResult(results=[HitJson.model_validate(hit) for hit in answer.hits], **_origin(answer))
 
 
@@ -342,8 +343,8 @@ def _sync(call: Call[SyncArguments]) -> SyncResult:
 
 
 def _probe(call: Call[NoArguments]) -> ProbeResult:
-    errors = call.memory.probe()
-    return ProbeResult(embedding=errors["embedding"] or "ok", vectors=errors["vectors"] or "ok")
+    engine = parts_of(call.memory).engine
+    return ProbeResult(embedding=engine.probe_embedding() or "ok", vectors=engine.probe_vector() or "ok")
 
 
 # ---- the table ----------------------------------------------------------------------------------------------------

@@ -41,9 +41,9 @@ def call(
     operation: str,
     arguments: Mapping[str, object] | None = None,
     *,
-    session_key: str | None = None,
+    session: str | None = None,
     interface: str = "host",
 ) -> Result:
     """Call an operation. Never raises: a failure is in the result under ``error``."""
-    toolbox = Toolbox(memory, session_key=session_key, tools=OPERATIONS, interface=interface)
+    toolbox = Toolbox(memory, session=session, tools=OPERATIONS, interface=interface)
     return toolbox.call(operation, arguments)

@@ -160,7 +160,7 @@ class Call(Generic[A_co]):
 
     memory: Memory
     arguments: A_co
-    session_key: str | None = None
+    session: str | None = None
     progress: ProgressCallback | None = None
     #: A program that runs in the owner's process acts for the owner.
     access: Access = "admin"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memoriter import logs
 from memoriter.errors import BadArgument, EditConflict, MemoriterError, NotFound, PathRefused
+from memoriter.memory import parts_of
 from memoriter.sentences import Sentence, codes
 from memoriter.tools.entry_tools import ENTRY_TOOLS
 from memoriter.tools.notes import MEMORY_SAVE
@@ -49,7 +50,7 @@ class Toolbox:
         self,
         memory: Memory | Callable[[], Memory],
         *,
-        session_key: str | None = None,
+        session: str | None = None,
         names: Collection[str] | None = None,
         tools: Mapping[str, Tool] = TOOLS,
         access: Access = "admin",
@@ -57,7 +58,7 @@ class Toolbox:
         interface: str = "host",
     ) -> None:
         self._memory = memory if callable(memory) else lambda: memory
-        self._session_key = session_key
+        self._session = session
         self._access: Access = access
         self._codes = codes
         self._interface = interface
@@ -68,11 +69,11 @@ class Toolbox:
 
     @classmethod
     def open(
-        cls, *, session_key: str | None = None, names: Collection[str] | None = None, **arguments: Any
+        cls, *, session: str | None = None, names: Collection[str] | None = None, **arguments: Any
     ) -> Toolbox:
         """Return tools for the memory that `Memory.open` opens with these arguments, at the first call."""
         memory = _LazyMemory(arguments)
-        toolbox = cls(memory, session_key=session_key, names=names)
+        toolbox = cls(memory, session=session, names=names)
         toolbox._close = memory.close
         return toolbox
 
@@ -120,7 +121,7 @@ class Toolbox:
                 if not grants(self._access, "admin"):
                     self._folders = (memory.settings.workspace, memory.settings.home)
                 checked = tool.check(_mapping(arguments))
-                call = Call(memory, checked, self._session_key, progress, self._access, self._interface)
+                call = Call(memory, checked, self._session, progress, self._access, self._interface)
                 return self._run(tool, call)
             except (MemoriterError, OSError) as error:
                 return _kind(error), _error(tool.empty, _message(error), *error_code(error))
@@ -131,8 +132,8 @@ class Toolbox:
 
     def _run(self, tool: Tool, call: Call[Any]) -> tuple[Outcome, Result]:
         named = getattr(call.arguments, "session", None) if tool.names_session else None
-        allowed = named is None or call.memory.allows_name(named)
-        if allowed and call.memory.allows(self._session_key):
+        allowed = named is None or parts_of(call.memory).allows_name(named)
+        if allowed and call.memory.allows(self._session):
             return "ok", {**tool.run(call).to_json(), "disabled": False}
         if tool.read_only:
             return "ok", {**tool.empty, "disabled": False}
@@ -175,7 +176,7 @@ class Toolbox:
         except (MemoriterError, OSError):
             return ""
         hints = {name: tool.hints[spoken] for name, tool in self.tools.items()}
-        return memory.prompt_section(hints, language=spoken, session_key=self._session_key)
+        return memory.prompt_section(hints, language=spoken, session=self._session)
 
     def close(self) -> None:
         """Close the memory that `open` opened. A memory that was passed in stays open."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from memoriter.errors import BadArgument
+from memoriter.memory import parts_of
 from memoriter.records import Saved
 from memoriter.tools.entry_tools import RememberedJson
 from memoriter.tools.notes import SavedJson
@@ -71,9 +72,9 @@ def _recall(call: Call[RecallArguments]) -> RecallResult:
         query = question(asked.messages)
     else:
         raise BadArgument("recall needs either `query` or `messages`.", "query", "messages")
-    recalled = call.memory.recall(
+    recalled = parts_of(call.memory).search.recall(
         query,
-        session_key=call.session_key,
+        key=call.session,
         session=asked.session,
         interface=call.interface,
         tokens=asked.tokens,
@@ -129,7 +130,7 @@ class CaptureResult(Shape):
 
 
 def _session(call: Call[TurnsArguments]) -> str:
-    return call.arguments.session or call.session_key or DEFAULT_SESSION
+    return call.arguments.session or call.session or DEFAULT_SESSION
 
 
 def _capture(call: Call[CaptureArguments]) -> CaptureResult:
@@ -176,7 +177,7 @@ def _prompt(call: Call[PromptArguments]) -> PromptResult:
 
     plugin = load_plugin(call.memory.settings.plugins.slots.memory)
     names = [name for name in (plugin.tools if plugin else ()) if name in TOOLS]
-    toolbox = Toolbox(call.memory, session_key=call.session_key, names=names)
+    toolbox = Toolbox(call.memory, session=call.session, names=names)
     return PromptResult(text=toolbox.prompt(call.arguments.language) if names else "")
 
 

@@ -143,8 +143,8 @@ class QmdEngine:
 
     def search(self, query: Query) -> Answer:
         """Return the hits that qmd finds. Raises `EngineError` when qmd fails."""
-        cited = shows_citations(self.settings.citations, query.session_key)
-        if not self.scope.allows(query.session_key):
+        cited = shows_citations(self.settings.citations, query.session)
+        if not self.scope.allows(query.session):
             return self._answer((), cited)
         text = query.text[:MAX_QUERY_CHARS]
         deadline = time.monotonic() + self.settings.timeout_s

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import MemoriterError
+from memoriter.memory import parts_of
 from memoriter.text.redaction import redact_part
 
 if TYPE_CHECKING:
@@ -38,15 +39,15 @@ class CommandFailed(Exception):
 class MemoryCommands:
     """The commands for one folder of notes."""
 
-    def __init__(self, memory: Memory, folder: str | None, session_key: str | None) -> None:
+    def __init__(self, memory: Memory, folder: str | None, session: str | None) -> None:
         self._memory = memory
-        self._folder = memory.agent_folder(folder, shown=ROOT)
-        self._session_key = session_key
+        self._folder = parts_of(memory).agent_folder(folder, shown=ROOT)
+        self._session = session
 
     def run(self, command: object) -> str:
         """Run a command as the model wrote it."""
         name, arguments = _parse(command)
-        if not self._memory.allows(self._session_key):
+        if not self._memory.allows(self._session):
             raise CommandFailed("This session may not use the memory.")
         try:
             result: str = getattr(self, name)(**arguments)

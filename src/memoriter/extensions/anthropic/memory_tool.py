@@ -45,11 +45,11 @@ class MemoriterMemoryTool(BetaAbstractMemoryTool):
         memory: Memory,
         *,
         folder: str | None = None,
-        session_key: str | None = None,
+        session: str | None = None,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._commands = MemoryCommands(memory, folder, session_key)
+        self._commands = MemoryCommands(memory, folder, session)
 
     def call(self, input: object) -> str:  # noqa: A002 - the name that the SDK uses
         """Run a command as the model wrote it; raise `ToolError` with a message for the model if it fails."""
@@ -92,11 +92,11 @@ class MemoriterAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
         memory: Memory,
         *,
         folder: str | None = None,
-        session_key: str | None = None,
+        session: str | None = None,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
         super().__init__(cache_control=cache_control)
-        self._commands = MemoryCommands(memory, folder, session_key)
+        self._commands = MemoryCommands(memory, folder, session)
 
     async def call(self, input: object) -> str:  # noqa: A002 - the name that the SDK uses
         """Run a command as `MemoriterMemoryTool.call` does."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.agent import Agent, Event, Moment
 from memoriter.errors import SourceError
+from memoriter.memory import parts_of
 from memoriter.sessions.progress import SessionProgress, SessionState
 from memoriter.sessions.queue import SessionQueue, SessionRequest
 from memoriter.sessions.tail import TailPosition, read_new_turns
@@ -77,10 +78,10 @@ def _process(
 ) -> bool | None:
     """Process the next piece of a session. The result is that of `Handle` in `sessions.queue`."""
     path = Path(request.transcript)
-    known, rules = progress.get(request.session), agent.memory.trust_rules
+    known, rules = progress.get(request.session), parts_of(agent.memory).trust_rules
     try:
         new = read_new_turns(path, known.position, request.size, rules=rules)
-        agent.memory.mark_relayed(new.relayed)
+        parts_of(agent.memory).mark_relayed(new.relayed)
         if not _emit(agent, _turns_moment(request, known.own_records(new.records, rules)), until):
             return False
         reached = _state_after(request, known, new.position)
@@ -133,4 +134,4 @@ def _state_after(request: SessionRequest, known: SessionState, position: TailPos
 
 def _waits_for_model(agent: Agent, session: str) -> bool:
     """Return whether turns are collected until there are enough for a language model."""
-    return agent.memory.count_waiting_turns(session) > 0
+    return parts_of(agent.memory).count_waiting_turns(session) > 0

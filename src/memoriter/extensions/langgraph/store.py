@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from memoriter.errors import FrameworkMissing
-from memoriter.extensions.langgraph.items import Items, open_items
+from memoriter.extensions.langgraph.items import Items, items_of
 from memoriter.extensions.langgraph.items.store import Condition, ItemHit, Matching, Put
 from memoriter.extensions.langgraph.items.store import Item as Kept
 
@@ -87,7 +87,7 @@ class MemoriterStore(BaseStore):
 
     @property
     def _items(self) -> Items:
-        return self._memory.extension(open_items)
+        return items_of(self._memory)
 
     # ---- one operation ---------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from memoriter.errors import NotFound, SourceError, WriteError
 from memoriter.extensions.openclaw.database import OpenClawSession, open_sessions
 from memoriter.extensions.openclaw.home import CORE_NOTES, HOME, Home, is_home, is_workspace
 from memoriter.importing import ImportReport, ImportStep, SealedTranscript, copy_file, plan_copy
+from memoriter.memory import parts_of
 from memoriter.records import Imported
 from memoriter.sentences import Sentence
 
@@ -44,7 +45,7 @@ def import_openclaw(
     """
     openclaw = OpenClaw.find(Path(folder) if folder else None, memory.settings.agent)
     if not dry_run:
-        memory.check_workspace()
+        parts_of(memory).notebook.check_writable()
     report = openclaw.import_into(memory, dry_run=dry_run)
     if not dry_run:
         memory.mark_changed()

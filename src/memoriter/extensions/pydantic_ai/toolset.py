@@ -50,12 +50,12 @@ class MemoriterToolset(AbstractToolset[AgentDepsT]):
         self,
         memory: Memory,
         *,
-        session_key: str | None = None,
+        session: str | None = None,
         names: Collection[str] | None = None,
         language: str = "en",
         id: str | None = "memoriter",  # noqa: A002 - the name that the framework uses
     ) -> None:
-        self._toolbox = Toolbox(memory, session_key=session_key, names=names)
+        self._toolbox = Toolbox(memory, session=session, names=names)
         self._language = language
         self._id = id
 
@@ -108,7 +108,7 @@ class MemoriterMemory(AbstractCapability[AgentDepsT]):
         self,
         memory: Memory,
         *,
-        session_key: str | None = None,
+        session: str | None = None,
         names: Collection[str] | None = None,
         recall: bool = True,
         language: str = "en",
@@ -116,10 +116,10 @@ class MemoriterMemory(AbstractCapability[AgentDepsT]):
     ) -> None:
         self.id = id
         self._memory = memory
-        self._session_key = session_key
+        self._session = session
         self._recall = recall
         self._toolset = MemoriterToolset[AgentDepsT](
-            memory, session_key=session_key, names=names, language=language, id=id or "memoriter"
+            memory, session=session, names=names, language=language, id=id or "memoriter"
         )
         # The prompt of the current run and the block recalled for it.
         self._recalled: tuple[str, str] | None = None
@@ -154,7 +154,7 @@ class MemoriterMemory(AbstractCapability[AgentDepsT]):
 
     def _recall_block(self, prompt: str) -> str:
         try:
-            return self._memory.recall(prompt, session_key=self._session_key, interface="pydantic-ai").text
+            return self._memory.recall(prompt, session=self._session, interface="pydantic-ai").text
         except MemoriterError as error:  # a failure of the memory must not stop the agent
             log.warning("could not recall memories: %s", error)
             return ""

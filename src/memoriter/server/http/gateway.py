@@ -79,7 +79,7 @@ class Gateway:
             table = {tool.name: self.operations[tool.name]}
             toolbox = Toolbox(
                 lambda: self.agents[agent]().memory,
-                session_key=session,
+                session=session,
                 tools=table,
                 access=access,
                 codes=True,

@@ -152,9 +152,7 @@ def _around(lines: list[str], line: int) -> tuple[str, int]:
 
 def _tools(source: Source | None) -> Mapping[str, Tool]:
     def search(call: Call[ConnectorSearchArguments]) -> ConnectorSearchResult:
-        answer = call.memory.search(
-            call.arguments.query, source=source, session_key=call.session_key, masked=True
-        )
+        answer = call.memory.search(call.arguments.query, source=source, session=call.session, masked=True)
         return ConnectorSearchResult(results=[_to_listed(hit) for hit in answer.hits if answer.relevant])
 
     def fetch(call: Call[FetchArguments]) -> FetchResult:

@@ -74,7 +74,7 @@ def _recall(view: View, topic: str) -> str:
     topic = " ".join(topic.split())[:MAX_TOPIC_CHARS]
     if not topic:
         raise BadArgument("The prompt `recall` needs the argument `topic`.", "topic")
-    recalled = view.memory().recall(topic, session_key=view.session_key, interface="mcp")
+    recalled = view.memory().recall(topic, session=view.session_key, interface="mcp")
     if not recalled.text:
         return (
             f"What do you know about {topic}? The memory found nothing about it. Search it with other words."

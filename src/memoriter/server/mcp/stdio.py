@@ -16,6 +16,7 @@ from functools import partial
 from memoriter import logs
 from memoriter.agent import ReloadingAgent
 from memoriter.errors import MemoriterError
+from memoriter.memory import parts_of
 from memoriter.server.mcp import build
 from memoriter.server.mcp.view import granted_access, session_key
 from memoriter.tools.tool import Access
@@ -48,7 +49,7 @@ def _warm_up(agent: ReloadingAgent) -> None:
     with suppress(MemoriterError, OSError):
         memory = agent().memory
         if memory.settings.memory.backend == "builtin":
-            memory.warm_up(load_model=True)
+            parts_of(memory).warm_up(load_model=True)
 
 
 async def _serve(agent: ReloadingAgent) -> None:

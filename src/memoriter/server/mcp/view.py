@@ -71,14 +71,12 @@ class View:
         there is no memory.
         """
         tools = self._allowed_tools(TOOLS) if self.agent.error else self.tools
-        return Toolbox(
-            lambda: self.agent.memory, session_key=self.session_key, tools=tools, access=self.access
-        )
+        return Toolbox(lambda: self.agent.memory, session=self.session_key, tools=tools, access=self.access)
 
     def instructions(self) -> str:
         """Return the section of the system prompt for these tools. Empty while memory is disabled."""
         with_hints = {name: tool for name, tool in self.tools.items() if tool.hints}
-        return Toolbox(lambda: self.agent.memory, session_key=self.session_key, tools=with_hints).prompt()
+        return Toolbox(lambda: self.agent.memory, session=self.session_key, tools=with_hints).prompt()
 
     @property
     def has_notes(self) -> bool:

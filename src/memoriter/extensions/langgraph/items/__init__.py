@@ -25,6 +25,7 @@ from memoriter.errors import MemoriterError
 from memoriter.extensions.langgraph.items.index import ItemIndex, chunks_of
 from memoriter.extensions.langgraph.items.store import Item, ItemHit, ItemStore, Matching, Put
 from memoriter.index.follow import check_not_lost
+from memoriter.memory import parts_of
 from memoriter.store.index import open_index
 from memoriter.store.item_schema import open_items_file
 from memoriter.store.opening import open_rows, open_server_index
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from memoriter.store import Index
     from memoriter.store.transactions import Transactions
 
-__all__ = ["DelayedWork", "Items", "count_namespaces", "open_items"]
+__all__ = ["DelayedWork", "Items", "count_namespaces", "items_of"]
 
 log = logs.get("items")
 
@@ -49,14 +50,18 @@ DELAY_FACTOR = 20
 CLOSE_TIMEOUT_S = 10.0
 
 
-def open_items(memory: Memory) -> Items:
-    """Open the items of a memory, for `Memory.extension`."""
+def items_of(memory: Memory) -> Items:
+    """Return the items of a memory. They are opened once, and closed with the memory."""
+    return parts_of(memory).open_once(Items, lambda: _open_items(memory))
+
+
+def _open_items(memory: Memory) -> Items:
     settings = memory.settings
     engine = settings.index.vector_engine
     # The values of frameworks never leave this machine.
     return Items(
         settings.agent_folder,
-        memory.embedder,
+        parts_of(memory).embedder,
         engine="scan" if engine == "pinecone" else engine,
         database=open_rows(settings.store, settings.agent, "items"),
         index=open_server_index(
@@ -72,7 +77,7 @@ def count_namespaces(memory: Memory) -> int | None:
     found = any((folder / name).exists() for name in ("items.db", f"{INDEX_FOLDER}/index.db"))
     if memory.settings.store.url is None and not found:
         return None
-    return len(memory.extension(open_items).namespaces())
+    return len(items_of(memory).namespaces())
 
 
 class Items:

@@ -5,29 +5,25 @@ Programs that run an event loop use `AsyncMemory`, which forwards to this class.
 
 from __future__ import annotations
 
+import functools
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from memoriter.build import build_engine, build_exchange, check_server, share_files, trust_rules, was_there
+from memoriter.build import build_engine, build_exchange, gateway_files, share_files
 from memoriter.engines import Engine
-from memoriter.engines.fallback import warm_up
 from memoriter.errors import StoreError
-from memoriter.memory.conversations import Conversations, Messages
-from memoriter.memory.parts import ClosableT, Parts
-from memoriter.memory.prompts import Prompts
-from memoriter.memory.search import MemorySearch
-from memoriter.recall.render import Language
+from memoriter.memory_parts import MemoryParts
+from memoriter.notes.collection import Notes
+from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
     Answer,
     Excerpt,
     ProgressCallback,
     Query,
-    Recall,
     Receipt,
     Remembered,
     Saved,
@@ -36,8 +32,8 @@ from memoriter.records import (
     SyncReport,
     Trust,
     Turn,
+    least_trusted,
 )
-from memoriter.search.citations import for_prompt
 from memoriter.sentences import join, sentence
 
 if TYPE_CHECKING:
@@ -45,12 +41,27 @@ if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.entries import Entries
     from memoriter.entries.drafts import DraftFields
-    from memoriter.notes.agent_folder import AgentFolder
-    from memoriter.notes.collection import Notes
     from memoriter.notes.exchange import FolderExchange
     from memoriter.recall.inject import Recalled
-    from memoriter.sessions.outside_text import TrustRules
     from memoriter.sessions.transcript_writer import TranscriptWriter
+
+__all__ = ["Memory", "gateway_files", "parts_of"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+#: Messages as chat APIs have them, with ``role`` and ``content``.
+Messages = Iterable[Mapping[str, object]]
+
+
+def _of_notes(method: Callable[Concatenate[Notes, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """Return a method of `Notes` as a method of `Memory`, with the same signature."""
+
+    @functools.wraps(method)
+    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(self.notes, *args, **kwargs)
+
+    return call
 
 
 class Memory:
@@ -64,12 +75,7 @@ class Memory:
     ) -> None:
         #: The settings that this memory was opened with.
         self.settings = settings
-        self._parts = Parts(settings, engine, release_files)
-        self._search = MemorySearch(self._parts)
-        self._conversations = Conversations(self._parts)
-        self._prompts = Prompts(self._parts, self._search)
-        #: Set by a running `MemoryService`.
-        self._watch_state: Callable[[], str] | None = None
+        self._parts = MemoryParts(settings, engine, release_files)
 
     @classmethod
     def open(
@@ -127,7 +133,7 @@ class Memory:
         source: Source | None = None,
         path_prefix: str | None = None,
         collection: str | None = None,
-        session_key: str | None = None,
+        session: str | None = None,
         masked: bool = False,
     ) -> Answer:
         """Return the few lines that answer the query, best first, each with its citation and its score.
@@ -147,20 +153,16 @@ class Memory:
             source=source,
             path_prefix=path_prefix,
             collection=collection,
-            session_key=session_key,
+            session=session,
         )
-        return self._search.search(query, masked=masked)
-
-    def search_for_prompt(self, query: str | Query) -> Answer:
-        """Search for a model to read: masked, citations below the snippets, within `memory.max_injected_chars`."""
-        return for_prompt(self.search(query, masked=True), self.settings.memory.max_injected_chars)
+        return self._parts.search.search(query, masked=masked)
 
     def read(self, path: str, start: int = 1, lines: int | None = None, *, masked: bool = False) -> Excerpt:
         """Return some lines of a note, a transcript or an entry, for an agent ``masked``: without secrets.
 
         ``path`` may also be a citation, such as ``memory/2026-02-08.md#L10-L25`` or ``entry:1f0c2a9e``.
         """
-        return self._search.read(path, start, lines, masked=masked)
+        return self._parts.search.read(path, start, lines, masked=masked)
 
     def sync(
         self,
@@ -195,7 +197,7 @@ class Memory:
     @property
     def has_entries(self) -> bool:
         """Whether anything was ever learned that the owner may see. Unlike `entries`, this creates no database."""
-        return self.allows(None) and self._parts.entries_exist
+        return self._parts.has_entries
 
     def remember(self, text: str, type: str | None = None, **fields: Unpack[DraftFields]) -> Remembered:  # noqa: A002
         """Remember one statement and return the outcome. The same as `Entries.add`."""
@@ -231,48 +233,32 @@ class Memory:
             erase=erase,
             dry_run=dry_run,
             actor=trust,
-            remove_copies=lambda texts: self._erase_lines(texts, trust),
+            remove_copies=lambda texts: self._parts.erase_lines(texts, trust),
         )
-
-    def _erase_lines(self, texts: Sequence[str], trust: Trust) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Erase lines from the daily logs; return what was erased and what could not be, as text."""
-        result = self.notes.erase_lines(texts, trust=trust)
-        # Always: an erasure that was killed here, or a note that was deleted earlier, leaves the same words.
-        self.sync()
-        self._engine.purge()
-        erased = sentence("forget.lines", files=", ".join(result.changed))
-        others = sorted(folder.name.rpartition("-")[0] for folder in self.settings.other_indexes())
-        left = (sentence("forget.workspaces", names=", ".join(others)),) if others else ()
-        return (erased,) if result.changed else (), (*result.left, *left)
 
     def recall(
         self,
         query: str,
         *,
-        session_key: str | None = None,
+        session: str | None = None,
         interface: str = "recall",
         tokens: int | None = None,
         entries: int | None = None,
         notes: int | None = None,
-        is_cancelled: Callable[[], bool] = lambda: False,
-        session: str | None = None,
     ) -> Recalled:
         """Return the block of memories about the query for the prompt of an agent; empty if there are none.
 
         The block is marked as data, not instructions. ``entries`` and ``notes`` are the maximum number of each, and
-        ``tokens`` limits the whole. The ledger records ``interface``, and ``session`` if
-        that differs from its key. If ``is_cancelled`` returns true, the caller no longer waits: the block is empty and
-        the ledger has no record of it.
+        ``tokens`` limits the whole. ``session`` is the session that asks. The ledger records it and ``interface``.
         """
-        return self._prompts.recall(
+        return self._parts.search.recall(
             query,
-            session_key=session_key,
+            key=session,
+            session=session,
             interface=interface,
             tokens=tokens,
             entries=entries,
             notes=notes,
-            is_cancelled=is_cancelled,
-            session=session,
         )
 
     def brief(
@@ -280,21 +266,26 @@ class Memory:
         about: str,
         *,
         sessions: Sequence[str] = (),
-        session_key: str | None = None,
-        interface: str = "brief",
         session: str | None = None,
+        interface: str = "brief",
     ) -> Recalled:
         """Return the block of text for an agent that starts, before anything was asked.
 
         ``about`` names the current project, and ``sessions`` are earlier sessions in it.
         """
-        return self._prompts.brief(
-            about, sessions=sessions, session_key=session_key, interface=interface, session=session
-        )
+        from memoriter.recall.inject import Budget, Recalled
 
-    def texts_of(self, recall: Recall, *, masked: bool = False) -> dict[str, str]:
-        """Return the texts of what a recall considered, by reference, as entries and notes say it now."""
-        return self._prompts.texts_of(recall, masked=masked)
+        if not self.allows(session):
+            return Recalled("", "")
+        limit, characters = self.settings.retrieval.max_memories, self.settings.memory.max_injected_chars
+        return self._parts.search.injector.brief(
+            about,
+            sessions=sessions,
+            budget=Budget(max_entries=limit, characters=characters),
+            interface=interface,
+            session=session,
+            show_places=self._parts.shows_citations(session),
+        )
 
     # ---- conversations ---------------------------------------------------------------------------------------
 
@@ -309,7 +300,27 @@ class Memory:
         once `extraction.trigger.message_interval` new turns have come together, or when the session ends. This is for
         callers that capture after every turn.
         """
-        return self._conversations.capture(turns, session=session, record=record, wait=wait)
+        with self._parts.seen_turns.of(session) as seen:
+            if not self.settings.extraction.auto_extract:
+                new = seen.new(turns)
+                remembered = self.entries.capture(new, session=session)
+                self._record(new if record else (), session)
+                seen.add(new)
+                return remembered
+            extractor = self._parts.extractor
+            waiting = extractor.waiting(session)
+            new = seen.new(turns, also=waiting)
+            remembered = extractor.observe(new, session=session, wait=wait)
+            self._record(new if record else (), session)
+            if not extractor.waiting(session):
+                # Until the model has seen them, they are lost if this process ends, and must be sent again.
+                seen.add([*waiting, *new])
+            return remembered
+
+    def _record(self, turns: Sequence[Turn], session: str) -> None:
+        from memoriter.sessions.messages import record_of
+
+        self.transcript_writer(session).add([record_of(turn) for turn in turns])
 
     def capture_messages(
         self,
@@ -324,35 +335,32 @@ class Memory:
 
         ``trust="agent"``: the caller does not speak for the owner, so nothing is remembered as the owner's words.
         """
-        return self._conversations.capture_messages(
-            messages, session=session, trust=trust, record=record, wait=wait
-        )
+        from memoriter.sessions.messages import relayed_refs, turns_of_messages
 
-    def mark_relayed(self, refs: Sequence[str]) -> None:
-        """Lower the trust of what an agent wrote after it had read text from outside to `relayed`.
-
-        ``refs`` are ids of entries and paths of notes, as `relayed_refs` in `sessions.messages` returns them. Those of
-        the owner are not changed.
-        """
-        self._conversations.mark_relayed(refs)
-
-    @property
-    def trust_rules(self) -> TrustRules:
-        """The rules that decide whose words the turns of a conversation are."""
-        self._parts.check_open()
-        return trust_rules(self.settings)
-
-    def session_began(self, session: str) -> None:
-        """Note that a session starts or continues, so that its first turns show whether it is a new one."""
-        self._conversations.session_began(session)
+        messages = list(messages)
+        rules = self._parts.trust_rules
+        turns = turns_of_messages(messages, rules)
+        self._parts.mark_relayed(relayed_refs(messages, rules))
+        limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
+        return self.capture(limited, session=session, record=record, wait=wait)
 
     def session_ended(self, session: str) -> list[Remembered]:
         """Note that a session is over, and show the turns that still wait for the language model to it."""
-        return self._conversations.session_ended(session)
+        with self._parts.seen_turns.of(session) as seen:
+            remembered: list[Remembered] = []
+            if self.settings.extraction.auto_extract:
+                waiting = self._parts.extractor.waiting(session)
+                remembered = self._parts.extractor.end(session=session)
+                seen.add(waiting)
+            seen.mark_ended()
+            return remembered
 
-    def count_waiting_turns(self, session: str) -> int:
-        """Count the turns of a session that were captured but that the language model has not seen yet."""
-        return self._conversations.count_waiting_turns(session)
+    def transcript_writer(self, session: str) -> TranscriptWriter:
+        """Return the transcript of a session that this program keeps."""
+        from memoriter.sessions.transcript_writer import TranscriptWriter
+
+        self._parts.check_open()
+        return TranscriptWriter(self.settings.agent_folder / "sessions", session)
 
     # ---- notes -----------------------------------------------------------------------------------------------
 
@@ -361,17 +369,7 @@ class Memory:
         """The notes and transcripts of the workspace."""
         return self._parts.notes
 
-    def save(
-        self,
-        content: str,
-        title: str = "",
-        tags: Sequence[str] = (),
-        category: str | None = None,
-        *,
-        trust: Trust = "owner",
-    ) -> Saved:
-        """Write a note: into the author's log of the day, or with a category into `memory/<category>/<title>.md`."""
-        return self._parts.save_note(content, title, tags, category, trust=trust)
+    save = _of_notes(Notes.save)
 
     def summarise(self, messages: Messages, session: str) -> Saved | None:
         """Write the summary of a session that has ended; None if nothing was said."""
@@ -382,12 +380,7 @@ class Memory:
         return self._parts.mark_if_saved(self._parts.writer.summarise_transcript(transcript))
 
     def flush(
-        self,
-        messages: Messages,
-        session: str,
-        *,
-        window: int | None,
-        tokens: int | None = None,
+        self, messages: Messages, session: str, *, window: int | None, tokens: int | None = None
     ) -> Saved | None:
         """Before a conversation is shortened, write down what it would lose, once for each overflow.
 
@@ -401,31 +394,9 @@ class Memory:
             self._parts.writer.flush(messages, session, window=window, tokens=tokens)
         )
 
-    def transcript_writer(self, session: str) -> TranscriptWriter:
-        """Return the transcript of a session that this program keeps."""
-        return self._conversations.transcript_writer(session)
-
-    def agent_folder(self, folder: str | None = None, *, shown: str = "") -> AgentFolder:
-        """Return a folder of the workspace in which an agent reads every note and changes its own.
-
-        Without a name it is the folder that notes are written to (`files.folder`).
-        """
-        from memoriter.notes.agent_folder import AgentFolder
-
-        self._parts.check_open()
-        known = partial(was_there, self._engine)
-        name = folder or self.settings.files.folder
-        name = "" if name == "." else name
-        return AgentFolder(self.settings.workspace, name, shown=shown, was_there=known)
-
     def exchange(self, folder: Path | str) -> FolderExchange:
         """Return what keeps a folder of Markdown files in step with the notes of the workspace."""
-        self._parts.check_open()
         return build_exchange(self.settings, self._engine, Path(folder).expanduser().absolute())
-
-    def check_workspace(self) -> None:
-        """Raise `WriteError` if the workspace is missing although its notes are indexed, as when it is unmounted."""
-        self._parts.writer.notebook.check_writable()
 
     def mark_changed(self) -> None:
         """Record that files were just written, so that the next search indexes them first."""
@@ -441,20 +412,6 @@ class Memory:
         """Count the files that differ from the index, or None if an external engine does not say."""
         return self._engine.count_stale()
 
-    def probe(self) -> dict[str, str | None]:
-        """Try the embedder ("embedding") and a vector search ("vectors"); None for each that works, else an error."""
-        return {"embedding": self._engine.probe_embedding(), "vectors": self._engine.probe_vector()}
-
-    def warm_up(self, *, load_model: bool = False) -> str | None:
-        """Start an external engine, so that the first search is fast; return an error message if it does not work.
-
-        ``load_model`` also loads the embedder of the builtin engine.
-        """
-        self._parts.check_open()
-        if self.settings.memory.backend != "builtin":
-            return warm_up(self._engine)
-        return self._engine.probe_embedding() if load_model else None
-
     def maintain(self) -> None:
         """Do the maintenance that is due: expire entries, and erase those that expired long ago.
 
@@ -468,47 +425,26 @@ class Memory:
         if self.has_entries:
             self.entries.cleanup_if_due()
 
-    @property
-    def watching(self) -> str | None:
-        """The method that detects file changes, as text; None if no `MemoryService` runs."""
-        self._parts.check_open()
-        state = self._watch_state
-        return state() if state else None
-
-    def allows(self, session_key: str | None) -> bool:
+    def allows(self, session: str | None) -> bool:
         """Return whether this session may use the memory (`memory.scope`)."""
-        return self._parts.allows(session_key)
-
-    def allows_name(self, session: str | None) -> bool:
-        """Return whether a session may use the memory whose name may be a session key. Other names are allowed."""
-        self._parts.check_open()
-        return not any(mark in (session or "") for mark in ":@") or self.allows(session)
+        return self._parts.allows(session)
 
     def prompt_section(
-        self, hints: Mapping[str, str], *, language: Language = "en", session_key: str | None = None
+        self, hints: Mapping[str, str], *, language: Language = "en", session: str | None = None
     ) -> str:
         """Return the section of the system prompt about the memory, for an agent with these tools.
 
         ``hints`` are the names of the tools with one line each. Empty for a session that may not use the memory.
         """
-        return self._prompts.section(hints, language=language, session_key=session_key)
+        if not self.allows(session):
+            return ""
+        return memory_section(hints, language=language, citations=self._parts.shows_citations(session))
 
     @property
     def _engine(self) -> Engine:
         return self._parts.engine
 
-    # ---- for integrations ------------------------------------------------------------------------------------
 
-    @property
-    def embedder(self) -> Embedder | None:
-        """The embedder that this memory uses, or None if it searches by keywords only."""
-        return self._parts.embedder
-
-    def check_server(self) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
-        """Check the Postgres server, if there is one: for each check its name, state, text and fix."""
-        self._parts.check_open()
-        return check_server(self.settings)
-
-    def extension(self, open_part: Callable[[Memory], ClosableT]) -> ClosableT:
-        """Return what a function opens for this memory: opened at first use, once, and closed with the memory."""
-        return self._parts.extension(open_part, partial(open_part, self))
+def parts_of(memory: Memory) -> MemoryParts:
+    """Return the parts of a memory, for the interfaces of this package."""
+    return memory._parts
