@@ -1,8 +1,10 @@
-"""Measure what a memory says about things that changed: `python -m lab.evals.updates [--split held-out] [--fit]`.
+"""Measure what a memory says about things that changed: `python -m lab.evals.updates [--split held-out] [--changes]`.
 
 `sets/updates` describes two homes. Each has 30 statements that a later one replaces, most of them without a word such
 as "now", 20 facts that stayed as they were beside newer statements about something similar, and other notes with
 changes of no consequence. The first home is for development. Tune nothing on the second.
+
+`--changes` measures `sets/changes` instead, and `--judge` what the reranker says about its pairs (`lab.evals.changes`).
 
 `--fit` prints the coefficients of `memoriter.search.freshness`. It looks up statements of the first homes of
 `sets/updates` and `sets/everyday` and some of `sets/memories`. A logistic model learns which newer statements replace
@@ -18,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.evals import changes
 from lab.evals.calibrate import newton
 from lab.evals.everyday import SPLITS, Home, homes, opened, read_rows, share
 from lab.evals.sets import OWN
@@ -131,7 +134,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m lab.evals.updates", description=__doc__)
     parser.add_argument("--split", choices=SPLITS, action="append", help="Measure only this half.")
     parser.add_argument("--fit", action="store_true", help="Print the coefficients of a replacement.")
+    parser.add_argument("--changes", action="store_true", help="Measure sets/changes.")
+    parser.add_argument(
+        "--judge", action="store_true", help="Measure the reranker on the pairs of sets/changes."
+    )
     options = parser.parse_args()
+    if options.changes or options.judge:
+        for line in changes.report(options.split or SPLITS, judge_only=options.judge):
+            print(line, flush=True)
+        return
     if options.fit:
         found = list[tuple[Features, bool]]()
         for home in fitting_homes():
