@@ -39,7 +39,7 @@ $(READY): $(BASE)
 setup: $(READY)  ## create .venv with the package and its development tools
 
 demo: $(BASE)  ## index a small bilingual workspace and search it, step by step
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/memoriter demo
 
 test: $(READY)  ## run the test suite (Python packages only)
 	@$(BIN)/python -m compileall -q src  # once, before every worker does
@@ -132,8 +132,7 @@ release: $(READY)  ## build sdist and wheel, check them, and run the demo from t
 	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv build/release/venv
 	build/release/venv/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
-	cp examples/demo.py build/release/
-	cd build/release && venv/bin/memoriter --version && venv/bin/python demo.py
+	cd build/release && venv/bin/memoriter --version && venv/bin/memoriter demo
 
 evals: $(READY)  ## measure retrieval quality: make evals DATA=DIR (a folder of JSONL sets; see lab/evals/README.md)
 	$(BIN)/python -m lab.evals $(if $(DATA),--data $(DATA)) --ablate all --folds

@@ -18,6 +18,7 @@ import typer
 from memoriter.cli import (
     backups,
     configuration,
+    demo,
     entries,
     exchange,
     folders,
@@ -50,6 +51,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog="Examples: memoriter init · memoriter init ~/vault --all-notes")(folders.init)
+app.command()(demo.demo)
 app.add_typer(folders.app, name="collection")
 app.add_typer(configuration.app, name="config")
 

@@ -12,6 +12,7 @@ from memoriter.resident.command_line import read
 GROUPS: dict[str, dict[str, str]] = {
     "Notes": {
         "init": "Set up a folder of notes and index it.",
+        "demo": "Write a small workspace and search it, step by step.",
         "search": "Search notes, sessions and entries.",
         "get": "Print lines of a note or session, or an entry.",
         "save": "Write a note: text that people read.",
