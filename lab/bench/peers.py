@@ -12,7 +12,7 @@ import apsw
 
 from lab.bench.built import DIMS
 from lab.bench.vectors import Matrix, synthetic
-from memoriter.store.vectors.sqlite_vec import load_vec0
+from memoriter.extensions.sqlite_vec.table import load_vec0
 
 TOP = 50
 

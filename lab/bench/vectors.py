@@ -26,9 +26,9 @@ import apsw
 import numpy as np
 import numpy.typing as npt
 
+from memoriter.extensions.sqlite_vec.table import load_vec0
 from memoriter.records import Identity
 from memoriter.store import Filter, SqliteIndex, open_index
-from memoriter.store.vectors.sqlite_vec import load_vec0
 
 Matrix = npt.NDArray[np.float32]
 CLUSTERS = 3_000

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import date, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -18,6 +17,7 @@ from memoriter.engines import Engine
 from memoriter.engines.builtin import BuiltinEngine, EngineOptions
 from memoriter.engines.fallback import Cooldown, EnginePool, cache_key, select_builtin
 from memoriter.errors import MemoriterError, MemoryDisabled, StoreError
+from memoriter.extension import offers
 from memoriter.index.sync import Indexer, Rules
 from memoriter.notes.workspace import Workspace
 from memoriter.search import Options, Searcher
@@ -26,7 +26,7 @@ from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import Index, open_index
 from memoriter.store.opening import needing_extra, open_rows, open_server_index
-from memoriter.store.vectors import PineconeAccess
+from memoriter.store.vectors import find_engine
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -259,7 +259,7 @@ def _make_cached(choice: Choice | None, index: Index, settings: Settings) -> Cac
 def build_index(settings: Settings, name: str, folder: Path, engine: str) -> Index:
     """Open an index of the agent: on the server, or in a folder with this vector engine."""
     shared = open_server_index(settings.store, settings.agent, name, folder)
-    return shared or open_index(folder, engine=engine, pinecone=pinecone_access(settings))
+    return shared or open_index(folder, engine=engine, settings=settings)
 
 
 def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeCheck) -> BuiltinEngine:
@@ -447,23 +447,8 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
         engine=vector_engine,
         database=settings.entries_database,
         index_folder=settings.entries_index,
-        pinecone=pinecone_access(settings),
+        settings=settings,
         options=options,
-    )
-
-
-def pinecone_access(settings: Settings) -> PineconeAccess:
-    """Return the Pinecone index that the settings name. Each agent has namespaces of its own in it."""
-    pinecone = settings.pinecone
-    return PineconeAccess(
-        api_key=pinecone.api_key.get_secret_value() if pinecone.api_key else "",
-        index=pinecone.index,
-        host=pinecone.host or "",
-        cloud=pinecone.cloud,
-        region=pinecone.region,
-        api_url=pinecone.api_url,
-        timeout_s=pinecone.timeout_s,
-        namespace=settings.agent,
     )
 
 
@@ -477,16 +462,17 @@ def shared_embedder(settings: Settings, engine: Engine) -> Embedder | None:
 def entries_engine(settings: Settings) -> tuple[str, str | None]:
     """Return where the vectors of entries are searched, and a warning if that is not what the plugin asks for.
 
-    The plugin `memory-lancedb` means LanceDB, unless the owner has named another engine.
+    A plugin that is named after an engine means that engine, unless the owner has named another one.
     """
-    configured = settings.entries.vector_engine
-    if settings.plugins.slots.memory != "memory-lancedb" or settings.origin(VECTOR_ENGINE_KEY) != "default":
+    configured, named = settings.entries.vector_engine, settings.plugins.slots.memory.removeprefix("memory-")
+    offer = offers("vector_engines").get(named)
+    if offer is None or settings.origin(VECTOR_ENGINE_KEY) != "default":
         return configured, None
-    if find_spec("lancedb"):
-        return "lancedb", None
+    if offer.is_installed():
+        return named, None
     return configured, (
-        f"LanceDB is not installed, so `{configured}` searches the vectors of entries. Run "
-        f"`pip install 'memoriter[lancedb]'`, or name an engine in `{VECTOR_ENGINE_KEY}`."
+        f"{find_engine(named).label} is not installed, so `{configured}` searches the vectors of entries. Run "
+        f"`{offer.install}`, or name an engine in `{VECTOR_ENGINE_KEY}`."
     )
 
 

@@ -219,7 +219,7 @@ class StoreLocked(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """Postgres or Pinecone does not answer. ``retry_after_s`` is how long the server asks to wait."""
+    """A server that holds rows or vectors does not answer. ``retry_after_s`` is how long the server asks to wait."""
 
     code = "store_unavailable"
 

@@ -11,6 +11,7 @@ The extensions in `memoriter.extensions` are registered in the same way as those
 from __future__ import annotations
 
 import difflib
+import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -40,6 +41,8 @@ class Offer:
     code: str
     #: The extra of memoriter that installs the packages it needs, if any.
     extra: str = ""
+    #: The package that it cannot work without, if the extra installs one.
+    package: str = ""
     #: One line for lists and for ``--help``.
     summary: str = ""
     #: The group of a command in ``--help``.
@@ -50,6 +53,15 @@ class Offer:
     def load(self) -> Any:
         """Import the code. Raises `ImportError` if it or a package that it needs is missing."""
         return resolve(self.code)
+
+    @property
+    def install(self) -> str:
+        """The command that installs what it needs."""
+        return f"pip install 'memoriter[{self.extra}]'"
+
+    def is_installed(self) -> bool:
+        """Return whether the package that it needs is installed. The package is not imported."""
+        return not self.package or importlib.util.find_spec(self.package) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,9 +43,9 @@ SENTENCES: Mapping[str, str] = {
     "again",
     "forget.replicas": "replicas that lag behind, archived logs and backups of the Postgres server",
     "forget.index_pending": "keywords and vectors in the index: {why}. They are deleted at the next start",
-    "forget.remote": "copies that Pinecone keeps after deletion, in its backups and until it compacts the index",
+    "forget.remote": "copies that {store} keeps after deletion, in its backups and until it compacts the index",
     "forget.remote_pending": "vectors in {store}, not deleted yet: {why}. They are deleted at the next start",
-    "forget.remote_unused": "vectors in Pinecone, which is no longer the vector engine: delete the namespaces there",
+    "forget.remote_unused": "vectors in {store}, which is no longer the vector engine: delete them there",
     "forget.proposed": "entries of the owner, which only the owner may erase. They are hidden and wait for the owner's "
     "decision (`memoriter staged`): {ids}",
     "forget.owner_logs": "daily logs of the owner that say it, which only the owner may change: {files}",

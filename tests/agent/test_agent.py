@@ -204,7 +204,7 @@ def test_the_lancedb_plugin_works_without_lancedb_and_warns(
     open_agent: OpenAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "lancedb", None)
-    monkeypatch.setattr("memoriter.build.find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     agent = open_agent("memory-lancedb")
     (warning,) = emit(agent, "session_start").warnings
     assert warning == (

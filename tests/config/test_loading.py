@@ -14,7 +14,7 @@ from memoriter.errors import BadArgument, ConfigError, UntrustedConfig
 
 def test_nothing_has_to_be_set(place: Place) -> None:
     settings = place.load()
-    assert settings.model_dump() == Settings(workspace=place.workspace, home=place.home).model_dump()
+    assert settings.model_dump() == full_settings()(workspace=place.workspace, home=place.home).model_dump()
     assert {line.origin for line in settings.describe()} == {
         "default",
         "MEMORITER_HOME",

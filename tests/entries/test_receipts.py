@@ -114,11 +114,11 @@ def test_a_remote_store_that_does_not_answer_is_named_and_asked_again_at_the_nex
 
     entry = remember(entries)
     monkeypatch.setattr(entries._index, "erase", fail)
-    monkeypatch.setattr(entries._index, "is_left_in_pinecone", True)
+    monkeypatch.setattr(entries._index, "left_elsewhere", ("Pinecone",))
     with caplog.at_level(logging.WARNING):
         receipt = entries.forget(entry.id)
-    pending = sentence("forget.remote_pending", store="Scan", why="It does not answer")
-    assert receipt.not_covered == (*KEPT, pending, sentence("forget.remote_unused"))
+    pending = sentence("forget.remote_pending", store="scan", why="It does not answer")
+    assert receipt.not_covered == (*KEPT, pending, sentence("forget.remote_unused", store="Pinecone"))
     assert [record.getMessage() for record in caplog.records] == [
         "the vectors of forgotten entries are not deleted yet: It does not answer."
     ]
@@ -144,8 +144,8 @@ def test_vectors_in_pinecone_have_copies_that_cannot_be_reached(
     entries: Entries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = remember(entries)
-    monkeypatch.setattr(entries._index, "engine", "pinecone")
-    remote = (*KEPT, sentence("forget.remote"))
+    monkeypatch.setattr(entries._index, "remote", "Pinecone")
+    remote = (*KEPT, sentence("forget.remote", store="Pinecone"))
     assert entries.forget(entry.id, dry_run=True).not_covered == remote
     monkeypatch.setattr(entries._follower, "embedder", None)  # then no vector was ever sent
     assert entries.forget(entry.id, dry_run=True).not_covered == KEPT

@@ -15,7 +15,17 @@ from urllib.parse import unquote
 
 import numpy as np
 
+from memoriter.config import Settings, load
+
 KEY = "pcsk_test_0123456789abcdefghijklmnop"
+
+
+def pinecone_settings(agent: str = "main", **chosen: object) -> Settings:
+    """Return settings with these values of `pinecone`."""
+    values = {f"pinecone.{name}": value for name, value in ({"api_key": KEY} | chosen).items()}
+    return load(environ={}, arguments={"agent": agent, **values})
+
+
 Write = tuple[str, str, Any]
 
 

@@ -13,8 +13,9 @@ import pytest
 from store_samples import ALICE, put_vector
 
 from memoriter.errors import StoreError, StoreUnavailable
+from memoriter.extensions.chroma import tables as chroma
 from memoriter.store import open_index
-from memoriter.store.vectors import chroma, external
+from memoriter.store.vectors import external
 
 COUNT = 12
 VECTORS = np.random.default_rng(5).normal(size=(COUNT, ALICE.dimensions)).astype(np.float32)
@@ -128,7 +129,8 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import test_external_tables as tables
-from memoriter.store.vectors import chroma, external
+from memoriter.extensions.chroma import tables as chroma
+from memoriter.store.vectors import external
 external.BATCH_ROWS = 4
 tables.fill(Path(sys.argv[2]), sys.argv[3], 6, tables.COUNT)
 """
@@ -181,7 +183,7 @@ def test_a_folder_of_erased_vectors_that_cannot_be_deleted_is_named(
     (tmp_path / "v1-new").mkdir()
     (tmp_path / "v1-old").mkdir()
     (tmp_path / "v1-stuck").write_text("not a folder, so that it stays")
-    store = chroma.ChromaStore(tmp_path)
+    store = chroma.ChromaStore(tmp_path, None)
     with pytest.raises(StoreError, match=r"still writes to .*v1-stuck, so it could not be deleted"):
         store.drop_others("v1-new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["v1-new", "v1-stuck"]

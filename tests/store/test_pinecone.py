@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fake_pinecone import KEY, FakePinecone, pinecone_server
+from fake_pinecone import KEY, FakePinecone, pinecone_server, pinecone_settings
 from store_samples import ALICE, paths, put, put_vector, units
 
 from memoriter.errors import StoreUnavailable
 from memoriter.store import Index, open_index
-from memoriter.store.vectors import PineconeAccess, external
+from memoriter.store.vectors import external
 
 COUNT = 30
 VECTORS = units(COUNT, ALICE.dimensions)
@@ -34,7 +34,7 @@ def index(account: FakePinecone, tmp_path: Path) -> Iterator[Index]:
 
 def open_(account: FakePinecone, folder: Path, **fields: object) -> Index:
     access = {"api_url": account.url, "timeout_s": 0.5} | fields
-    return open_index(folder, engine="pinecone", pinecone=PineconeAccess(KEY, **access))  # type: ignore[arg-type]
+    return open_index(folder, engine="pinecone", settings=pinecone_settings(**access))
 
 
 def fill(index: Index, start: int = 0, end: int = COUNT) -> None:
@@ -68,7 +68,7 @@ def test_a_sync_creates_the_index_and_uploads_vectors_without_text(
 
 def test_each_agent_and_each_home_has_its_own_namespaces(account: FakePinecone, tmp_path: Path) -> None:
     for home, agent in (("one", "main"), ("two", "main"), ("one", "writer")):
-        with open_(account, tmp_path / home / agent, namespace=agent) as index:
+        with open_(account, tmp_path / home / agent, agent=agent) as index:
             fill(index)
     names = sorted(held(account))
     assert [name.split(".")[0] for name in names] == ["main", "main", "writer"]
@@ -166,8 +166,8 @@ def test_an_index_that_is_not_ready_is_asked_again_later(account: FakePinecone, 
 
 
 def test_without_a_key_nothing_is_sent(account: FakePinecone, tmp_path: Path) -> None:
-    access = PineconeAccess("", api_url=account.url)
-    with open_index(tmp_path, engine="pinecone", pinecone=access) as index:
+    chosen = pinecone_settings(api_key=None, api_url=account.url)
+    with open_index(tmp_path, engine="pinecone", settings=chosen) as index:
         fill(index)
         assert order(index) == ORDER
         assert "Set `pinecone.api_key` or PINECONE_API_KEY" in str(index.vector_problem)

@@ -100,7 +100,7 @@ def test_forgetting_after_a_switch_to_another_engine_says_what_is_left_there(
     memory.close()
     receipt = open_memory().entries.forget(remembered.entry.id)
     assert receipt.not_covered[-1] == (
-        "vectors in Pinecone, which is no longer the vector engine: delete the namespaces there"
+        "vectors in Pinecone, which is no longer the vector engine: delete them there"
     )
 
 

@@ -52,7 +52,10 @@ def test_the_frequency_of_a_common_term_is_cached_until_enough_rows_are_added(
 
 
 def test_an_unknown_engine_is_rejected_with_the_supported_names(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"Unknown vector engine 'faiss'\. Supported: scan, sqlite-vec"):
+    with pytest.raises(
+        StoreError,
+        match=r"Unknown vector engine 'faiss'\. Available: scan, chroma, lancedb, pinecone, sqlite-vec",
+    ):
         open_index(tmp_path, engine="faiss")
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
-from fake_pinecone import KEY, pinecone_server
+from fake_pinecone import pinecone_server, pinecone_settings
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_samples import ALICE, by_hand, document, paths, put, put_vector, unit, units
@@ -19,7 +19,7 @@ from store_samples import ALICE, by_hand, document, paths, put, put_vector, unit
 from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store import Filter, Index, open_index
-from memoriter.store.vectors import PineconeAccess, external, scan
+from memoriter.store.vectors import external, scan
 
 FILES = scan.ScanLimits(threshold=1, tail_rows=3, candidates=4_000)
 BOB = Identity("local", "bob", 5)
@@ -49,14 +49,14 @@ def open_(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_p
         pytest.importorskip(package, reason=f"the extra {engine} is not installed")
     opened: list[Index] = []
     with contextlib.ExitStack() as stack:
-        access = None
+        chosen = None
         if engine == "pinecone":
             account = stack.enter_context(pinecone_server())
             account.lag = 3 if "lags" in request.param else 0
-            access = PineconeAccess(KEY, api_url=account.url)
+            chosen = pinecone_settings(api_url=account.url)
 
         def open_one(folder: Path = tmp_path) -> Index:
-            opened.append(open_index(folder, engine=engine, pinecone=access))
+            opened.append(open_index(folder, engine=engine, settings=chosen))
             return opened[-1]
 
         yield open_one

@@ -19,11 +19,12 @@ from memoriter.files.durable import sync_folder
 from memoriter.files.paths import open_inside
 from memoriter.records import Progress, ProgressCallback
 from memoriter.store.copying import copy_database
+from memoriter.store.vectors import installed_engines
 
 #: Folders of an agent that hold files as they are. They are read first, see `_agent_files`.
 STATE_FOLDERS = ("queue", "hooks", "flushes", "seen_turns", "sessions")
 #: What can be rebuilt, in the folder of an agent.
-DERIVED = ("index.db", "workspaces", "vectors", "lance", "chroma", "entries", "items", "qmd")
+DERIVED = ("index.db", "workspaces", "entries", "items", "qmd")
 #: Endings of files that belong to a running process.
 TRANSIENT = (".lock", ".tmp", ".new", "-wal", "-shm")
 
@@ -159,8 +160,10 @@ def _agent_files(settings: Settings, folder: Path) -> Iterator[tuple[str, _Sourc
     for name in STATE_FOLDERS:
         for file in _files_below(home / name):
             yield f"{prefix}/{file.relative_to(home).as_posix()}", _Source(file)
+    engines = (engine.folder for engine in installed_engines().values() if engine.folder)
+    derived = (*DERIVED, *engines)
     for entry in sorted(home.iterdir()):
-        if entry.name in (*STATE_FOLDERS, "memory.db") or entry.name.startswith(DERIVED):
+        if entry.name in (*STATE_FOLDERS, "memory.db") or entry.name.startswith(derived):
             continue
         for file in _files_below(entry):
             name = f"{prefix}/{file.relative_to(home).as_posix()}"

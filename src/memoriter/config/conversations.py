@@ -17,8 +17,7 @@ class EntrySettings(Section):
 
     vector_engine: VectorEngine = Field(
         default="scan",
-        description="Engine that searches the vectors of entries: `scan`, the extras `sqlite-vec`, `lancedb` and "
-        "`chroma`, or `pinecone`.",
+        description="Engine that searches the vectors of entries: `scan`, or one that an extension offers.",
     )
     database: Path | None = Field(
         default=None,

@@ -44,7 +44,6 @@ SHARED_VARIABLES = {
     "GOOGLE_API_KEY": "embedding.gemini_api_key",
     "GEMINI_API_KEY": "embedding.gemini_api_key",
     "VOYAGE_API_KEY": "embedding.voyage_api_key",
-    "PINECONE_API_KEY": "pinecone.api_key",
 }
 
 

@@ -34,7 +34,6 @@ from memoriter.config.search import (
     FileSettings,
     IndexSettings,
     MemorySettings,
-    PineconeSettings,
     ScopeRuleSettings,
     SearchSettings,
     check_collections,
@@ -44,6 +43,7 @@ from memoriter.errors import ConfigError
 from memoriter.extension import extensions, resolve
 
 S = TypeVar("S", bound=Section)
+T = TypeVar("T")
 
 #: The entry point group in which installed packages offer a memory for the slot.
 MEMORY_ENTRY_POINTS = "memoriter.memory"
@@ -139,7 +139,6 @@ class Settings(Section):
     chunking: ChunkingSettings = Field(default_factory=ChunkingSettings)
     embedding: EmbeddingSettings = Field(default_factory=EmbeddingSettings)
     index: IndexSettings = Field(default_factory=IndexSettings)
-    pinecone: PineconeSettings = Field(default_factory=PineconeSettings)
     search: SearchSettings = Field(default_factory=SearchSettings)
     memory: MemorySettings = Field(default_factory=MemorySettings)
     entries: EntrySettings = Field(default_factory=EntrySettings)
@@ -238,7 +237,7 @@ class Settings(Section):
         """Return every setting with its value and origin, in the order of the reference page."""
         return [Setting(key, _plain(self._value(key)), self.origin(key)) for key in keys()]
 
-    def section(self, kind: type[S]) -> S:
+    def section(self, kind: type[T]) -> T:
         """Return the settings of an extension by the class that declares them."""
         for extension in extensions():
             for place, code in extension.settings.items():

@@ -113,8 +113,8 @@ class Eraser:
 
     def _not_covered(self) -> tuple[str, ...]:
         kept = (*NOT_COVERED, *(sentence(code) for code in self._store.database.traces.kept))
-        remote = self._follower.index.engine == "pinecone" and self._follower.embedder is not None
-        return (*kept, sentence("forget.remote")) if remote else kept
+        remote = self._follower.index.remote if self._follower.embedder else None
+        return (*kept, sentence("forget.remote", store=remote)) if remote else kept
 
     def resume(self) -> None:
         """Complete an erasure that was interrupted. If the index cannot be written now, the next start does it.
@@ -150,12 +150,12 @@ class Eraser:
                 clean = self._follower.healing(lambda: self._follower.index.erase(hashes, identity))
         except StoreUnavailable as error:
             log.warning("the vectors of forgotten entries are not deleted yet: %s", error)
-            store, why = self._follower.index.engine.capitalize(), str(error).rstrip(".")
+            store, why = self._follower.index.remote or self._follower.index.engine, str(error).rstrip(".")
             clean, pending = True, (sentence("forget.remote_pending", store=store, why=why),)
         else:
             self._store.finish(hashes)
-        if self._follower.index.is_left_in_pinecone:
-            pending = (*pending, sentence("forget.remote_unused"))
+        left = self._follower.index.left_elsewhere
+        pending = (*pending, *(sentence("forget.remote_unused", store=store) for store in left))
         if self._store.database.purge() and clean:
             return pending
         return (*pending, sentence(self._store.database.traces.busy))

@@ -11,12 +11,12 @@ from memoriter.entries.collection import INDEX_NAME, Entries, EntryOptions
 from memoriter.index.follow import check_not_lost
 from memoriter.store.entry_store import EntryStore, open_file
 from memoriter.store.index import open_index
-from memoriter.store.vectors import PineconeAccess
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.store import Index
     from memoriter.store.transactions import Transactions
+    from memoriter.store.vectors import EngineSettings
 
 
 def open_entries(
@@ -24,14 +24,14 @@ def open_entries(
     embedder: Embedder | None = None,
     *,
     engine: str = "scan",
-    pinecone: PineconeAccess | None = None,
+    settings: EngineSettings | None = None,
     options: EntryOptions | None = None,
     clock: Callable[[], float] = time.time,
     database: Path | None = None,
     index_folder: Path | None = None,
 ) -> Entries:
     """Open the entries in an agent's folder, or at other places: the file ``database`` and the ``index_folder``."""
-    index = open_index(index_folder or folder / INDEX_NAME, engine=engine, pinecone=pinecone)
+    index = open_index(index_folder or folder / INDEX_NAME, engine=engine, settings=settings)
     file = database or folder / "memory.db"
 
     def open_() -> Transactions:

@@ -36,8 +36,8 @@ MAX_ADDRESS_BYTES = 100
 
 #: Variables that change what a process does, besides our settings. A caller with other values is not served.
 DECISIVE = ("HOME", "TZ", "CLAUDE_CONFIG_DIR")
-DECISIVE_PREFIXES = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "VOYAGE_", "OLLAMA_", "PINECONE_")
-DECISIVE_SUFFIXES = ("_PROXY", "_proxy", "_CA_BUNDLE", "_CERT_FILE", "_CERT_DIR")
+DECISIVE_PREFIXES = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "VOYAGE_", "OLLAMA_")
+DECISIVE_SUFFIXES = ("_PROXY", "_proxy", "_CA_BUNDLE", "_CERT_FILE", "_CERT_DIR", "_API_KEY")
 #: Variables that only change how an answer is printed.
 PRINTING = ("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "PAGER")
 

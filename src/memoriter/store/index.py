@@ -34,7 +34,13 @@ from memoriter.store.documents import (
 from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
 from memoriter.store.rows import RowCache
 from memoriter.store.transactions import value
-from memoriter.store.vectors import ENGINES, PineconeAccess, distrust_files, remove_unused
+from memoriter.store.vectors import (
+    DefaultSettings,
+    EngineSettings,
+    distrust_files,
+    find_engine,
+    remove_unused,
+)
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Vector, VectorIndex
@@ -49,7 +55,7 @@ MAX_CHUNKS, MAX_PLACES = 1_000, 20_000
 
 
 def open_index(
-    folder: Path, *, engine: str = "scan", pinecone: PineconeAccess | None = None, timeout_s: float = 30.0
+    folder: Path, *, engine: str = "scan", settings: EngineSettings | None = None, timeout_s: float = 30.0
 ) -> SqliteIndex:
     """Open or create the index in a folder. A file that cannot be read is replaced by an empty one."""
     path = folder / "index.db"
@@ -57,10 +63,10 @@ def open_index(
         move_away(folder)
     found = inode_of(path)
     try:
-        return SqliteIndex(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
+        return SqliteIndex(folder, engine=engine, settings=settings, timeout_s=timeout_s)
     except (IndexBroken, SchemaTooNew) as error:
         aside = discard(path, MIGRATIONS, broken=found, timeout_s=timeout_s)
-        index = SqliteIndex(folder, engine=engine, pinecone=pinecone, timeout_s=timeout_s)
+        index = SqliteIndex(folder, engine=engine, settings=settings, timeout_s=timeout_s)
         index.healed = _healing_message(str(error), aside)
         return index
 
@@ -73,16 +79,18 @@ class SqliteIndex:
         folder: Path,
         *,
         engine: str = "scan",
-        pinecone: PineconeAccess | None = None,
+        settings: EngineSettings | None = None,
         timeout_s: float = 30.0,
     ) -> None:
         self.path = folder / "index.db"
         #: What was wrong with the file that this one replaced.
         self.healed: str | None = None
         self.engine = engine
-        #: Whether vectors may still be in Pinecone, which another setting used. Known after `erase`.
-        self.is_left_in_pinecone = False
-        self._pinecone = pinecone
+        found = find_engine(engine)
+        self.remote = found.label if found.is_remote else None
+        #: Where vectors may still be that an earlier engine has sent there. Known after `erase`.
+        self.left_elsewhere: tuple[str, ...] = ()
+        self._settings = settings or DefaultSettings()
         self._timeout_s = timeout_s
         self._nearest: Nearest | None = None  # created at first use, since it imports numpy
         self._frequencies = keywords.Frequencies()
@@ -95,7 +103,7 @@ class SqliteIndex:
             migrations=MIGRATIONS,
             synchronous="NORMAL",
             timeout_s=timeout_s,
-            on_connect=_extension(engine),
+            on_connect=found.on_connect,
             damage=IndexBroken,
             checked=True,
         )
@@ -338,7 +346,7 @@ class SqliteIndex:
         """
         with self._writing() as connection:
             cache.drop(connection, hashes)
-        self.is_left_in_pinecone = remove_unused(self.path.parent, self.engine)
+        self.left_elsewhere = remove_unused(self.path.parent, self.engine)
         try:
             if identity is not None:
                 self._engine.purge(identity)
@@ -356,7 +364,7 @@ class SqliteIndex:
             from memoriter.store.vectors import open_engine
             from memoriter.store.vectors.nearest import Nearest
 
-            engine = open_engine(self.engine, self._database, self.path.parent / "vectors", self._pinecone)
+            engine = open_engine(self.engine, self._database, self.path.parent, self._settings)
             self._nearest = Nearest(engine, self._database)
         return self._nearest
 
@@ -472,16 +480,6 @@ def _lock_file(path: Path, wait_s: float) -> Iterator[None]:
         except OSError as error:
             raise StoreError(f"Cannot lock {path}: {error.strerror or error}.") from error
         yield
-
-
-def _extension(engine: str) -> Callable[[apsw.Connection], None] | None:
-    if engine not in ENGINES:
-        raise StoreError(f"Unknown vector engine {engine!r}. Supported: {', '.join(ENGINES)}.")
-    if engine != "sqlite-vec":
-        return None
-    from memoriter.store.vectors.sqlite_vec import load_vec0
-
-    return load_vec0
 
 
 def _healing_message(reason: str, aside: str | None) -> str:

@@ -31,8 +31,10 @@ class Index(Protocol):
     healed: str | None
     #: The name of the vector engine.
     engine: str
-    #: Whether vectors may still be in Pinecone, which another setting used. Known after `erase`.
-    is_left_in_pinecone: bool
+    #: Where the vector engine keeps copies on other machines, for people; None if it keeps none.
+    remote: str | None
+    #: Where vectors may still be that an earlier engine has sent there. Known after `erase`.
+    left_elsewhere: tuple[str, ...]
 
     @property
     def place(self) -> str:

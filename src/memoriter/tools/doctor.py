@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 #: The index of a large workspace needs some hundred megabytes. Less free space than this is a warning.
 LOW_DISK_BYTES = 500 * 1024 * 1024
-#: Vector engines outside the database, which can fail while everything else works.
-EXTERNAL_ENGINES = ("lancedb", "chroma", "pinecone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +152,7 @@ def _entries(memory: Memory, *, deep: bool) -> Iterator[Finding]:
     if problem := memory.entries.clock_problem():
         yield Finding("clock", "note", problem, sentence("check.fix_clock"))
     yield from _entry_index(memory) if deep else ()
-    if memory.settings.entries.vector_engine in EXTERNAL_ENGINES and (
-        problem := memory.entries.probe_vector()
-    ):
+    if memory.settings.entries.vector_engine != "scan" and (problem := memory.entries.probe_vector()):
         yield Finding("vectors of entries", "note", problem, sentence("check.retried"))
 
 
@@ -229,7 +225,8 @@ def _index(status: Status) -> Iterator[Finding]:
     if stale := details.get("behind"):
         yield Finding("freshness", "note", sentence("check.stale", n=stale), sentence("check.index"))
     yield from _embedder(status)
-    if (vectors := str(details.get("vectors", "ok"))) != "ok" and status.vector_engine in EXTERNAL_ENGINES:
+    vectors = str(details.get("vectors", "ok"))
+    if vectors not in ("ok", str(details.get("embedding"))) and status.provider != "none":
         yield Finding("vector engine", "note", vectors, sentence("check.retried"))
 
 

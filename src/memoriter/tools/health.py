@@ -151,10 +151,10 @@ def _health(call: Call[HealthArguments]) -> HealthResult:
 
 
 def _summary(findings: list[Finding], status: Status | None) -> HealthStatus:
-    """Sum up the findings. An optional package that is missing does not count."""
+    """Sum up the findings."""
     if any(finding.state == "wrong" for finding in findings):
         return "wrong"
-    flawed = any(finding.state == "note" and finding.name != "sqlite-vec" for finding in findings)
+    flawed = any(finding.state == "note" for finding in findings)
     return "degraded" if flawed or (status and status.degraded) else "ok"
 
 

@@ -42,7 +42,8 @@ class PostgresIndex:
 
     engine = "pgvector"
     healed: str | None = None
-    is_left_in_pinecone = False
+    remote: str | None = None
+    left_elsewhere: tuple[str, ...] = ()
 
     def __init__(self, database: PostgresDatabase, name: str, folder: Path) -> None:
         self.name = name

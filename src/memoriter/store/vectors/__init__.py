@@ -7,9 +7,14 @@ greater numbers than all rows before. A deleted row may stay in an engine until 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from memoriter import logs
+from memoriter.errors import StoreError
+from memoriter.extension import offers, suggest
 
 if TYPE_CHECKING:
     import apsw
@@ -24,26 +29,12 @@ if TYPE_CHECKING:
     """Ascending rowids."""
 
 
+log = logs.get("store")
+
+S = TypeVar("S")
+
 #: The file that records when the digests of vector files were compared last.
 VERIFIED = "verified"
-
-ENGINES = ("scan", "sqlite-vec", "lancedb", "chroma", "pinecone")
-
-
-@dataclass(frozen=True, slots=True)
-class PineconeAccess:
-    """Which Pinecone index to use, and how to reach it."""
-
-    api_key: str
-    index: str = "memoriter"
-    #: The address of the index. Empty: ask the API, and create the index if it does not exist.
-    host: str = ""
-    cloud: str = "aws"
-    region: str = "us-east-1"
-    api_url: str = "https://api.pinecone.io"
-    timeout_s: float = 4.0
-    #: The start of the names of namespaces.
-    namespace: str = "main"
 
 
 class VectorIndex(Protocol):
@@ -91,52 +82,112 @@ class VectorIndex(Protocol):
         """Close connections and files outside the database."""
 
 
-def open_engine(
-    name: str, database: Database, folder: Path, pinecone: PineconeAccess | None = None
-) -> VectorIndex:
-    """Open the engine with this name. ``folder`` is for its files."""
-    if name == "sqlite-vec":
-        from memoriter.store.vectors.sqlite_vec import SqliteVec
+class EngineSettings(Protocol):
+    """The settings of a memory, as far as an engine needs them."""
 
-        return SqliteVec(database)
-    if name in ("lancedb", "chroma", "pinecone"):
-        return _open_external(name, database, folder, pinecone)
-    from memoriter.store.vectors.scan import VectorScan
+    @property
+    def agent(self) -> str:
+        """The name of the agent."""
 
-    return VectorScan(database, folder)
+    def section(self, kind: type[S]) -> S:
+        """Return the settings that an extension declares by this class."""
 
 
-def remove_unused(folder: Path, engine: str) -> bool:
-    """Delete the files of engines that are no longer used. Return whether vectors may still be in Pinecone."""
-    for other, name in _FOLDERS.items():
-        if other != engine:
-            shutil.rmtree(folder / name, ignore_errors=True)
-    return engine != "pinecone" and (folder / "pinecone" / "owner").exists()
+class DefaultSettings:
+    """The settings of an engine that is opened without any: the defaults of its section."""
+
+    agent = "main"
+
+    def section(self, kind: type[S]) -> S:
+        """Return the defaults."""
+        return kind()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContext:
+    """Everything that opens a vector engine for one index."""
+
+    database: Database
+    #: For the files of the engine. It may not exist yet.
+    folder: Path
+    settings: EngineSettings
+    #: What has to be installed before the engine can work, in a sentence.
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorEngine:
+    """A vector engine as an extension offers it in `Extension.vector_engines`."""
+
+    open: Callable[[EngineContext], VectorIndex]
+    #: The name for people.
+    label: str
+    #: The name of the folder for its files, beside the database of the index. Empty: it has none.
+    folder: str = ""
+    #: Whether it sends vectors to other machines. Its folder then stays when another engine is chosen, as a sign that
+    #: vectors are left there.
+    is_remote: bool = False
+    #: Prepares every new connection to the database.
+    on_connect: Callable[[apsw.Connection], None] | None = None
+
+
+def find_engine(name: str) -> VectorEngine:
+    """Return the engine with this name: `scan`, or one that an extension offers."""
+    if name == "scan":
+        return SCAN
+    offered = offers("vector_engines")
+    if name not in offered:
+        raise StoreError(f"Unknown vector engine {name!r}. {suggest(name, ('scan', *offered))}")
+    try:
+        engine = offered[name].load()
+    except (ImportError, AttributeError) as error:
+        raise StoreError(f"The vector engine {name!r} cannot be loaded: {error}.") from error
+    if not isinstance(engine, VectorEngine):
+        raise StoreError(
+            f"The vector engine {name!r} cannot be loaded: {offered[name].code} is not a VectorEngine."
+        )
+    return engine
+
+
+def installed_engines() -> dict[str, VectorEngine]:
+    """Return every engine by name. One that cannot be loaded is left out."""
+    found = {"scan": SCAN}
+    for name in offers("vector_engines"):
+        try:
+            found[name] = find_engine(name)
+        except StoreError as error:
+            log.warning("%s", error)
+    return found
+
+
+def open_engine(name: str, database: Database, beside: Path, settings: EngineSettings) -> VectorIndex:
+    """Open the engine with this name. Its folder is in the folder ``beside``."""
+    engine, offer = find_engine(name), offers("vector_engines").get(name) if name != "scan" else None
+    missing = None
+    if offer and not offer.is_installed():
+        missing = f"{engine.label} is not installed. Run: {offer.install}"
+    return engine.open(EngineContext(database, beside / (engine.folder or name), settings, missing))
+
+
+def remove_unused(folder: Path, used: str) -> tuple[str, ...]:
+    """Delete the files of engines that are no longer used. Return the engines that may still have vectors elsewhere."""
+    others = {name: engine for name, engine in installed_engines().items() if name != used and engine.folder}
+    for engine in others.values():
+        if not engine.is_remote:
+            shutil.rmtree(folder / engine.folder, ignore_errors=True)
+    return tuple(engine.label for engine in others.values() if (folder / engine.folder).is_dir())
 
 
 def distrust_files(folder: Path) -> None:
     """Let the next use of vector files compare their digests. Damage by a disk does not change the stats of files."""
-    for stamp in (folder / "vectors").glob(f"*/{VERIFIED}"):
+    for stamp in (folder / SCAN.folder).glob(f"*/{VERIFIED}"):
         stamp.unlink(missing_ok=True)
 
 
-_FOLDERS = {"scan": "vectors", "lancedb": "lance", "chroma": "chroma"}
+def _open_scan(context: EngineContext) -> VectorIndex:
+    from memoriter.store.vectors.scan import VectorScan
+
+    return VectorScan(context.database, context.folder)
 
 
-def _open_external(
-    name: str, database: Database, folder: Path, pinecone: PineconeAccess | None
-) -> VectorIndex:
-    from memoriter.store.vectors.chroma import ChromaStore
-    from memoriter.store.vectors.external import ExternalIndex, TableStore
-    from memoriter.store.vectors.lance import LanceStore
-    from memoriter.store.vectors.pinecone import PineconeStore
-
-    own = folder.with_name(_FOLDERS.get(name, name))
-    store: TableStore
-    if name == "lancedb":
-        store = LanceStore(own)
-    elif name == "chroma":
-        store = ChromaStore(own)
-    else:
-        store = PineconeStore(own, pinecone)
-    return ExternalIndex(database, store, own)
+SCAN = VectorEngine(open=_open_scan, label="scan", folder="vectors")

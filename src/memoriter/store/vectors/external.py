@@ -1,4 +1,4 @@
-"""Vector engines outside the database: one engine over tables in LanceDB, Chroma or Pinecone.
+"""Vector engines outside the database: one engine over the tables of any store. Extensions bring the stores.
 
 A table stores row numbers and vectors, never text. The database has every vector too, so a table is derived: a pointer
 in the database records what the table contains, and a table that differs or does not open is rebuilt. Rows that are
@@ -77,7 +77,7 @@ class VectorTable(Protocol):
 class TableStore(Protocol):
     """Where the tables of one index are."""
 
-    #: The name for people, such as "LanceDB".
+    #: The name for people.
     label: str
     #: The meta key of the pointer.
     key: str

@@ -29,12 +29,14 @@ from memoriter.memory import parts_of
 from memoriter.store.index import open_index
 from memoriter.store.item_schema import open_items_file
 from memoriter.store.opening import open_rows, open_server_index
+from memoriter.store.vectors import find_engine
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.memory import Memory
     from memoriter.store import Index
     from memoriter.store.transactions import Transactions
+    from memoriter.store.vectors import EngineSettings
 
 __all__ = ["DelayedWork", "Items", "count_namespaces", "items_of"]
 
@@ -62,7 +64,8 @@ def _open_items(memory: Memory) -> Items:
     return Items(
         settings.agent_folder,
         parts_of(memory).embedder,
-        engine="scan" if engine == "pinecone" else engine,
+        engine="scan" if find_engine(engine).is_remote else engine,
+        settings=settings,
         database=open_rows(settings.store, settings.agent, "items"),
         index=open_server_index(
             settings.store, settings.agent, "items", settings.agent_folder / INDEX_FOLDER
@@ -89,6 +92,7 @@ class Items:
         embedder: Embedder | None = None,
         *,
         engine: str = "scan",
+        settings: EngineSettings | None = None,
         clock: Callable[[], float] = time.time,
         database: Transactions | None = None,
         index: Index | None = None,
@@ -96,7 +100,7 @@ class Items:
         from memoriter.embedding import Batched
 
         self.clock = clock
-        index = index or open_index(folder / INDEX_FOLDER, engine=engine)
+        index = index or open_index(folder / INDEX_FOLDER, engine=engine, settings=settings)
         try:
             if database is None:
                 check_not_lost(folder / "items.db", index, "texts")

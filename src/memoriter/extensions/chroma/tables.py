@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import importlib.util
 import itertools
 import secrets
 import shutil
@@ -18,13 +17,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from memoriter.errors import StoreError
 from memoriter.store.connection import make_private_folder
+from memoriter.store.vectors import EngineContext, VectorEngine
 
 if TYPE_CHECKING:
-    from memoriter.store.vectors import Rows, Vector
+    from memoriter.store.vectors import Rows, Vector, VectorIndex
 
 COLLECTION = "vectors"
 #: More neighbours and a wider search than Chroma's defaults (16 and 100): slower, but nearly exact.
@@ -48,14 +46,13 @@ class ChromaStore:
     keeps_deleted = True
     max_limit = 2**31
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, missing: str | None) -> None:
         self._folder = folder
+        self._missing = missing
 
     def missing(self) -> str | None:
         """Return what has to be installed."""
-        if importlib.util.find_spec("chromadb"):
-            return None
-        return "Chroma is not installed. Run: pip install 'memoriter[chroma]'"
+        return self._missing
 
     def create(self, prefix: str, dimensions: int) -> ChromaTable:  # noqa: ARG002 - the first vector decides
         """Create an empty collection in a new folder."""
@@ -154,6 +151,8 @@ class ChromaTable:
 
     def nearest(self, query: Vector, limit: int) -> tuple[Rows, Vector]:
         """Return the nearest rows and their cosines."""
+        import numpy as np
+
         answer = self._collection.query(query_embeddings=[query], n_results=limit, include=["distances"])
         ids = np.array(answer["ids"][0], dtype=np.int64)
         return ids, 1.0 - np.array(answer["distances"][0], dtype=np.float32)
@@ -164,3 +163,12 @@ class ChromaTable:
 
     def tidy(self) -> None:
         """Do nothing: Chroma compacts its files automatically."""
+
+
+def _open(context: EngineContext) -> VectorIndex:
+    from memoriter.store.vectors.external import ExternalIndex
+
+    return ExternalIndex(context.database, ChromaStore(context.folder, context.missing), context.folder)
+
+
+engine = VectorEngine(open=_open, label=ChromaStore.label, folder="chroma")

@@ -6,7 +6,6 @@ a version and three files, so a table is compacted after many writes.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import secrets
 import shutil
@@ -17,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import StoreError
 from memoriter.store.connection import make_private_folder
+from memoriter.store.vectors import EngineContext, VectorEngine
 
 if TYPE_CHECKING:
-    from memoriter.store.vectors import Rows, Vector
+    from memoriter.store.vectors import Rows, Vector, VectorIndex
 
 #: A table with more versions than this is compacted.
 MAX_VERSIONS = 50
@@ -35,14 +35,13 @@ class LanceStore:
     keeps_deleted = True
     max_limit = 2**31
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, missing: str | None) -> None:
         self._folder = folder
+        self._missing = missing
 
     def missing(self) -> str | None:
         """Return what has to be installed."""
-        if importlib.util.find_spec("lancedb"):
-            return None
-        return "LanceDB is not installed. Run: pip install 'memoriter[lancedb]'"
+        return self._missing
 
     def create(self, prefix: str, dimensions: int) -> LanceTable:
         """Create an empty table."""
@@ -113,3 +112,12 @@ class LanceTable:
         """Compact a table with many versions."""
         if self._table.version > MAX_VERSIONS:
             self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
+
+
+def _open(context: EngineContext) -> VectorIndex:
+    from memoriter.store.vectors.external import ExternalIndex
+
+    return ExternalIndex(context.database, LanceStore(context.folder, context.missing), context.folder)
+
+
+engine = VectorEngine(open=_open, label=LanceStore.label, folder="lance")

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-import numpy as np
-
 from memoriter.errors import StoreUnavailable
+from memoriter.extensions.pinecone.settings import PineconeSettings
 from memoriter.store.connection import make_private_folder
-from memoriter.store.vectors import PineconeAccess
+from memoriter.store.vectors import EngineContext, VectorEngine
 
 if TYPE_CHECKING:
-    from memoriter.store.vectors import Rows, Vector
+    from memoriter.store.vectors import Rows, Vector, VectorIndex
 
 API_VERSION = "2026-07"
 #: Bytes of one request. Pinecone accepts 2 MB.
@@ -42,15 +41,16 @@ class PineconeStore:
     keeps_deleted = False
     max_limit = 10_000
 
-    def __init__(self, folder: Path, access: PineconeAccess | None) -> None:
+    def __init__(self, folder: Path, settings: PineconeSettings, agent: str) -> None:
         self._folder = folder
-        self._access = access or PineconeAccess("")
-        self._client = PineconeClient(self._access)
+        self._settings = settings
+        self._agent = agent
+        self._client = PineconeClient(settings)
         self._lock = threading.Lock()
 
     def missing(self) -> str | None:
         """Return what has to be set."""
-        if self._access.api_key:
+        if _key(self._settings):
             return None
         return "Pinecone has no API key. Set `pinecone.api_key` or PINECONE_API_KEY"
 
@@ -81,7 +81,7 @@ class PineconeStore:
                 make_private_folder(self._folder)
                 path.write_text(secrets.token_hex(8), encoding="ascii")
             owner = path.read_text(encoding="ascii")
-        return f"{self._access.namespace}.{owner}."
+        return f"{self._agent}.{owner}."
 
 
 class PineconeTable:
@@ -116,6 +116,8 @@ class PineconeTable:
 
     def nearest(self, query: Vector, limit: int) -> tuple[Rows, Vector]:
         """Return the nearest rows and their cosines."""
+        import numpy as np
+
         body = {"namespace": self.name, "topK": limit, "vector": query.tolist()}
         answer, headers = self._client.call("POST", "/query", body)
         self._covered = max(self._covered, _number(headers, "max-indexed-lsn", "lsn-reconciled"))
@@ -138,9 +140,10 @@ class PineconeTable:
 class PineconeClient:
     """The HTTP requests to one index."""
 
-    def __init__(self, access: PineconeAccess) -> None:
-        self._access = access
-        self._host = _url(access.host) if access.host else ""
+    def __init__(self, settings: PineconeSettings) -> None:
+        self._settings = settings
+        self._key = _key(settings)
+        self._host = _url(settings.host) if settings.host else ""
         self._http: Any = None
         self._lock = threading.Lock()
 
@@ -153,13 +156,13 @@ class PineconeClient:
 
     def check_index(self, dimensions: int) -> None:
         """Create the index if it does not exist. Raise an error if its vectors have another length."""
-        if not self._access.host:
+        if not self._settings.host:
             self._find_index(dimensions)
         stats, _ = self.call("POST", "/describe_index_stats", {})
         found = stats.get("dimension")
         if isinstance(found, int) and found != dimensions:
             raise StoreUnavailable(
-                f"The Pinecone index {self._access.index!r} stores vectors of {found} dimensions, but the embedder "
+                f"The Pinecone index {self._settings.index!r} stores vectors of {found} dimensions, but the embedder "
                 f"makes {dimensions}. Name another index in `pinecone.index`"
             )
 
@@ -192,21 +195,21 @@ class PineconeClient:
 
     def _find_index(self, dimensions: int | None) -> None:
         """Ask the control plane for the address of the index. With dimensions, create a missing index."""
-        access = self._access
-        url = f"{_url(access.api_url)}/indexes"
-        found, _ = self._request("GET", f"{url}/{quote(access.index, safe='')}", allow=(404,))
+        settings = self._settings
+        url = f"{_url(settings.api_url)}/indexes"
+        found, _ = self._request("GET", f"{url}/{quote(settings.index, safe='')}", allow=(404,))
         if not found.get("host") and dimensions:
             field = {"type": "dense_vector", "dimension": dimensions, "metric": "cosine"}
-            place = {"deployment_type": "managed", "cloud": access.cloud, "region": access.region}
-            body = {"name": access.index, "schema": {"fields": {"_values": field}}, "deployment": place}
+            place = {"deployment_type": "managed", "cloud": settings.cloud, "region": settings.region}
+            body = {"name": settings.index, "schema": {"fields": {"_values": field}}, "deployment": place}
             found, _ = self._request("POST", url, body, timeout_s=WRITE_TIMEOUT_S)
         if not found.get("host"):
             raise StoreUnavailable(
-                f"Pinecone has no index {access.index!r}. Run `memoriter index` to create it"
+                f"Pinecone has no index {settings.index!r}. Run `memoriter index` to create it"
             )
         if found.get("status", {}).get("ready") is False:
-            raise StoreUnavailable(f"The Pinecone index {access.index!r} is not ready yet", 10.0)
-        self._host = _url(str(found["host"]), near=access.api_url)
+            raise StoreUnavailable(f"The Pinecone index {settings.index!r} is not ready yet", 10.0)
+        self._host = _url(str(found["host"]), near=settings.api_url)
 
     def _request(
         self,
@@ -222,7 +225,7 @@ class PineconeClient:
         options: dict[str, Any] = {} if body is None else {"json": body}
         try:
             request = self._connection(httpx2).stream(
-                method, url, timeout=timeout_s or self._access.timeout_s, **options
+                method, url, timeout=timeout_s or self._settings.timeout_s, **options
             )
             with request as answer:
                 content = _read(answer)
@@ -232,7 +235,7 @@ class PineconeClient:
         if status in allow:
             return {}, headers
         if not 200 <= status < 300:
-            raise _error(status, content.replace(self._access.api_key.encode(), b"***"), headers)
+            raise _error(status, content.replace(self._key.encode(), b"***"), headers)
         return _json(content), headers
 
     def _connection(self, httpx2: Any) -> Any:
@@ -243,7 +246,7 @@ class PineconeClient:
                 self._http = httpx2.Client(
                     follow_redirects=False,
                     headers={
-                        "Api-Key": self._access.api_key,
+                        "Api-Key": self._key,
                         "X-Pinecone-Api-Version": API_VERSION,
                         "Accept-Encoding": "identity",
                     },
@@ -298,3 +301,18 @@ def _url(host: str, near: str = "") -> str:
         return host.rstrip("/")
     scheme = urlsplit(near).scheme if near else "https"
     return f"{scheme or 'https'}://{host.rstrip('/')}"
+
+
+def _key(settings: PineconeSettings) -> str:
+    return settings.api_key.get_secret_value() if settings.api_key else ""
+
+
+def _open(context: EngineContext) -> VectorIndex:
+    from memoriter.store.vectors.external import ExternalIndex
+
+    settings = context.settings.section(PineconeSettings)
+    store = PineconeStore(context.folder, settings, context.settings.agent)
+    return ExternalIndex(context.database, store, context.folder)
+
+
+engine = VectorEngine(open=_open, label=PineconeStore.label, folder="pinecone", is_remote=True)

@@ -18,6 +18,7 @@ from memoriter.records import Identity
 from memoriter.store import cache
 from memoriter.store.database import Database
 from memoriter.store.transactions import value
+from memoriter.store.vectors import VectorEngine
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Rows, Vector
@@ -156,3 +157,8 @@ def _library() -> str:
     if spec is None or spec.origin is None:
         raise StoreError("sqlite-vec is not installed. Run: pip install 'memoriter[sqlite-vec]'")
     return str(Path(spec.origin).parent / "vec0")
+
+
+engine = VectorEngine(
+    open=lambda context: SqliteVec(context.database), label="sqlite-vec", on_connect=load_vec0
+)
