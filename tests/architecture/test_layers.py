@@ -136,6 +136,28 @@ def test_the_table_names_every_package_and_no_other() -> None:
     assert {package_of(file) for file in ROOT.rglob("*.py")} == set(MAY_IMPORT)
 
 
+# ---- names of extensions --------------------------------------------------------------------------------------
+
+#: Names that no file outside `extensions/` contains, in any case: in code, in texts or in comments.
+NAMES = ("pinecone", "chroma", "sqlite_vec", "sqlite-vec", "lancedb")
+#: Names of the product that contain one of them.
+ALLOWED = ("memory-lancedb",)
+
+
+def test_the_core_names_no_extension() -> None:
+    found = []
+    for file in sorted(ROOT.rglob("*")):
+        if file.suffix not in (".py", ".js", ".css", ".html", ".json"):
+            continue
+        if file.relative_to(ROOT).parts[0] == "extensions":
+            continue
+        text = file.read_text(encoding="utf-8").lower()
+        for allowed in ALLOWED:
+            text = text.replace(allowed, "")
+        found += [f"{file.relative_to(ROOT)}: {name}" for name in NAMES if name in text]
+    assert found == []
+
+
 # ---- attribute chains -----------------------------------------------------------------------------------------
 
 #: Packages that use a `Memory` as any program does, through its public methods.

@@ -9,6 +9,7 @@ import pytest
 from places import Place
 
 from memoriter.config import Setting, Settings, keys, load
+from memoriter.config.settings import full_settings
 from memoriter.errors import BadArgument, ConfigError, UntrustedConfig
 
 

@@ -49,10 +49,10 @@ print(json.dumps({
 """
 
 
-def installed(folder: Path, points: str) -> str:
+def installed(folder: Path, points: str, code: str = DECLARATION) -> str:
     """Write a package with these entry points as an installer would. Return the folder as a path for Python."""
     folder.mkdir()
-    (folder / "example_extension.py").write_text(DECLARATION, encoding="utf-8")
+    (folder / "example_extension.py").write_text(code, encoding="utf-8")
     metadata = folder / "example_extension-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text(
@@ -102,3 +102,82 @@ def test_an_installed_package_adds_settings_and_parts(tmp_path: Path) -> None:
 def test_a_broken_extension_is_named_and_the_others_work(tmp_path: Path, value: str, reason: str) -> None:
     path = installed(tmp_path / "site", f"example = example_extension:extension\nbroken = {value}")
     assert ask(path) == {**ANSWER, "problems": {"broken": reason}}
+
+
+# ---- a vector engine ------------------------------------------------------------------------------------------
+
+TINY_ENGINE = """
+from memoriter.extension import Extension, Offer
+from memoriter.store import cache
+from memoriter.store.vectors import VectorEngine
+
+extension = Extension(name="tiny", vector_engines={"tiny": Offer("example_extension:engine")})
+
+class Tiny:
+    problem = None
+
+    def __init__(self, context):
+        self.log = context.folder
+
+    def search(self, connection, query, identity, *, limit, allow):
+        from memoriter.store.vectors.nearest import decode
+
+        self.log.mkdir(exist_ok=True)
+        (self.log / "asked").touch()
+        rows = connection.execute(cache.AFTER_ROW, (0, *cache.key_of(identity), str(identity)))
+        found = {row: float(decode(blob) @ query) for row, blob in rows if allow is None or row in allow}
+        return sorted(found.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
+
+    def cosines(self, connection, query, identity, rows):
+        found = self.search(connection, query, identity, limit=len(rows), allow=rows)
+        return {row: max(0.0, cosine) for row, cosine in found}
+
+    def sound_until(self, connection, identity):
+        return 0
+
+    def follow(self, connection, identity): pass
+    def ready(self, identity): pass
+    def refresh(self, identity): pass
+    def purge(self, identity): pass
+    def close(self): pass
+
+engine = VectorEngine(open=Tiny, label="Tiny", folder="tiny")
+"""
+
+
+def run(path: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a workspace of its own, with the packages in this path."""
+    environ = {"PYTHONPATH": path, "MEMORITER_HOME": str(home / "home"), "HOME": str(home)}
+    environ["MEMORITER_RESIDENT__ENABLED"] = "false"
+    workspace = home / "notes"
+    return subprocess.run(
+        [sys.executable, "-m", "memoriter", *arguments],
+        env=environ,
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "MEMORY.md").write_text("The cat sleeps on the red sofa.\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_vector_engine_of_another_package_answers_a_search(home: Path) -> None:
+    path = installed(home / "site", "tiny = example_extension:extension", TINY_ENGINE)
+    assert run(path, home, "config", "set", "index.vector_engine", "tiny").returncode == 0
+    found = run(path, home, "search", "where does the kitten nap", "--json")
+    assert [hit["path"] for hit in json.loads(found.stdout)["results"]] == ["MEMORY.md"], found.stderr
+    assert list((home / "home").rglob("tiny/asked"))
+    assert json.loads(run(path, home, "status", "--json").stdout)["vectorEngine"] == "tiny"
+
+
+def test_an_unknown_vector_engine_is_refused_with_the_one_that_was_probably_meant(home: Path) -> None:
+    path = installed(home / "site", "tiny = example_extension:extension", TINY_ENGINE)
+    refused = run(path, home, "config", "set", "index.vector_engine", "tinny")
+    assert refused.returncode != 0
+    assert "there is no such vector engine. Did you mean 'tiny'?" in " ".join(refused.stderr.split())

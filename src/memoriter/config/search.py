@@ -77,7 +77,7 @@ class ChunkingSettings(Section):
 def _check_engine(name: str) -> str:
     known = ("scan", *offers("vector_engines"))
     if name not in known:
-        raise ValueError(f"is not a vector engine. {suggest(name, known)}")
+        raise ValueError(f"there is no such vector engine. {suggest(name, known)}")
     return name
 
 
