@@ -45,12 +45,13 @@ test: $(READY)  ## run the test suite (Python packages only)
 	@$(BIN)/python -m compileall -q src  # once, before every worker does
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not integration and not soak"
 
-check: $(READY)  ## lint, formatting, types, generated docs, words, links
+check: $(READY)  ## lint, formatting, types, generated docs, words, links, size
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python docs/check_words.py
+	$(BIN)/python -m lab.house --report
 	$(BIN)/mkdocs build --strict
 
 fix: $(READY)  ## fix lint and formatting, regenerate docs
