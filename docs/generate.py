@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 if TYPE_CHECKING:
     from memoriter.tools.tool import Tool
@@ -256,6 +256,8 @@ def python() -> str:
 
 
 def _object_section(name: str, value: Any) -> list[str]:
+    if get_origin(value) is Literal:
+        return [f"## `{name}`", "", f"One of {', '.join(f'`{one}`' for one in get_args(value))}.", ""]
     lines = [f"## `{name}`", "", inspect.cleandoc(value.__doc__ or ""), ""]
     if not isinstance(value, type):
         return [*lines, *_signature(f"memoriter.{name}", value)]

@@ -123,7 +123,6 @@ class AsyncNotes(_Forwarding[Notes]):
     list = forward(Notes.list)
     paths = forward(Notes.paths)
     collections = forward(Notes.collections)
-    collection = forward(Notes.collection)
     get = forward(Notes.get)
     read = forward(Notes.read)
     chunks = forward(Notes.chunks)

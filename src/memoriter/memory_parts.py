@@ -21,6 +21,7 @@ from memoriter.build import (
     build_notebook,
     build_notes,
     build_reranker,
+    build_workspace,
     build_writer,
     check_server,
     entries_check,
@@ -276,7 +277,7 @@ class MemorySearch:
         if query.collection is None:
             return self._search(query, masked=masked)
         # The index holds the notes of all folders.
-        folder = self._parts.notes.collection(query.collection)
+        folder = build_workspace(self._settings).collection(query.collection)
         if query.source not in (None, "memory"):
             raise SourceError(sentence("collection.notes", source=query.source))
         prefix = folder.shown if query.path_prefix is None else query.path_prefix

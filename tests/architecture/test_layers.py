@@ -92,6 +92,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "entries",
         "notes",
         "recall",
+        "sessions",
         "tools",
     },
 }

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import memoriter
-from memoriter import AsyncMemory, BadArgument, Memory, MemoryClosed, NotFound, PathRefused
+from memoriter import AsyncMemory, BadArgument, Memory, MemoryClosed, NotFound, PathRefused, Turn
 from memoriter.memory import parts_of
 from memoriter.memory_parts import MemoryParts
 from memoriter.records import Query, Recall, SyncReport
@@ -421,6 +421,17 @@ def test_a_statement_is_remembered_found_recalled_and_forgotten(workspace: Path,
         assert [entry.text for entry in memory.entries.list(type="user_preference")] == ["I prefer tabs"]
         assert memory.forget(query="I prefer tabs").forgotten == (remembered.entry.id,)
         assert memory.entries.list() == []
+
+
+def test_a_turn_needs_only_a_speaker_and_a_text(open_memory) -> None:
+    memory = open_memory()
+    turns = [Turn("user", "I prefer tabs over spaces."), Turn("assistant", "Noted.")]
+    captured = memory.capture(turns, session="s1", record=True)
+    assert [(done.action, done.entry and done.entry.text) for done in captured] == [
+        ("added", "I prefer tabs over spaces.")
+    ]
+    assert memory.capture(turns, session="s1") == []
+    assert ["tabs over spaces" in hit.snippet for hit in memory.search("tabs", source="sessions")] == [True]
 
 
 def test_an_excerpt_says_whose_words_it_holds(note, open_memory) -> None:

@@ -27,7 +27,6 @@ from memoriter.text.redaction import redact
 from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
-    from memoriter.files.scan import Tree
     from memoriter.notes.workspace import Workspace
     from memoriter.sessions.transcripts import Transcripts
     from memoriter.store import Index
@@ -115,10 +114,6 @@ class Notes:
     def collections(self) -> tuple[Collection, ...]:
         """Return the collections, each with the number of its notes."""
         return self._workspace.collections()
-
-    def collection(self, name: str) -> Tree:
-        """Return the folder of a collection. Raises `NotFound` if there is none."""
-        return self._workspace.collection(name)
 
     def get(self, path: str) -> NoteFile:
         """Describe one note or transcript. Raises `NotFound`."""

@@ -118,8 +118,8 @@ class Turn:
 
     role: Literal["user", "assistant"]
     text: str
-    #: The line of the transcript, from 1.
-    line: int
+    #: The line of the transcript, from 1. 0 means that the turn comes from no transcript.
+    line: int = 0
     #: In seconds since the epoch.
     time: float | None = None
     trust: Trust = "owner"
