@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,6 +32,7 @@ from memoriter.store.documents import (
     Surroundings,
 )
 from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
+from memoriter.store.protocol import Healing
 from memoriter.store.rows import RowCache
 from memoriter.store.transactions import value
 from memoriter.store.vectors import (
@@ -71,7 +72,7 @@ def open_index(
         return index
 
 
-class SqliteIndex:
+class SqliteIndex(Healing):
     """The contents of ``index.db``. Safe to use from many threads and processes at the same time."""
 
     def __init__(
@@ -436,16 +437,6 @@ class SqliteIndex:
             connection.execute("insert into chunks_fts(chunks_fts) values('optimize')")
             connection.execute("delete from meta where key = 'unscrubbed'")
         return self._database.purge()
-
-    def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:
-        """Do work that uses the index. If the index is damaged, replace it, rebuild it, and do the work again."""
-        try:
-            return work()
-        except IndexBroken as broken:
-            log.warning("the index is damaged and is built again: %s", broken)
-            self.heal(str(broken))
-            rebuild()
-            return work()
 
     def heal(self, reason: str) -> None:
         """Replace the damaged file by an empty one, unless another thread or process has just done so."""

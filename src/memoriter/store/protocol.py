@@ -1,6 +1,7 @@
 """`Index`: what the other packages use of a derived index, whichever store holds it.
 
-One contract test runs on every implementation: `SqliteIndex` in a file, `PostgresIndex` in a database.
+It consists of four parts: documents, keywords, vectors and the embedding cache. One contract test runs on every
+implementation.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from memoriter import logs
+from memoriter.errors import IndexBroken
 from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
 from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
 
@@ -18,36 +21,16 @@ if TYPE_CHECKING:
     from memoriter.records import Chunk, Document, Identity
     from memoriter.store.vectors import Vector
 
+log = logs.get("store")
+
 T = TypeVar("T")
 
 
-class Index(Protocol):
-    """Documents, chunks, keywords and vectors as of the last sync. Safe to use from many threads and processes.
+class Documents(Protocol):
+    """Documents and their chunks.
 
     The row of a chunk never changes: it is inserted with or without a vector, and deleted with its document.
     """
-
-    #: What was wrong with the index that this one replaced.
-    healed: str | None
-    #: The name of the vector engine.
-    engine: str
-    #: Where the vector engine keeps copies on other machines, for people; None if it keeps none.
-    remote: str | None
-    #: Where vectors may still be that an earlier engine has sent there. Known after `erase`.
-    left_elsewhere: tuple[str, ...]
-
-    @property
-    def place(self) -> str:
-        """Where the index is, for people."""
-
-    @property
-    def folder(self) -> Path:
-        """A folder for files that are derived from the index. Its contents may be deleted at any time."""
-
-    # ---- documents -------------------------------------------------------------------------------------------
-
-    def meta(self, key: str) -> str | None:
-        """Return a value that the index stores about itself."""
 
     def files(self) -> dict[str, FileRow]:
         """Return every document by path."""
@@ -82,26 +65,6 @@ class Index(Protocol):
     def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
         """Return the dates of the notes of these rows. Rows of undated notes are left out."""
 
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Let this thread read one state of the index, whatever others commit meanwhile."""
-
-    # ---- writing ---------------------------------------------------------------------------------------------
-
-    def transaction(self, wait_s: float | None = None) -> AbstractContextManager[None]:
-        """Commit everything that is written inside together at the end, or nothing. One thread writes at a time.
-
-        Raises `StoreLocked` if others still write after ``wait_s``, or after the timeout of the store.
-        """
-
-    def lock(self, name: str, wait_s: float) -> AbstractContextManager[None]:
-        """Hold a lock with this name on the index against every other thread, process and machine.
-
-        Raises `LockTimeout` when it is still held after ``wait_s``.
-        """
-
-    def set_meta(self, **values: str) -> None:
-        """Store values about the index under these keys."""
-
     def replace(
         self, document: Document, chunks: Sequence[Chunk], *, identity: Identity | None = None
     ) -> int:
@@ -126,7 +89,9 @@ class Index(Protocol):
     def clear(self) -> None:
         """Delete every document. Vectors stay in the cache, and row numbers continue."""
 
-    # ---- keywords --------------------------------------------------------------------------------------------
+
+class Keywords(Protocol):
+    """The words of the chunks."""
 
     def terms(self, terms: Sequence[str]) -> dict[str, int]:
         """Return how many chunks contain each term."""
@@ -144,7 +109,16 @@ class Index(Protocol):
     def total(self) -> int:
         """Return the number of chunks."""
 
-    # ---- vectors ---------------------------------------------------------------------------------------------
+
+class Vectors(Protocol):
+    """The vectors of the chunks, and the engine that searches them."""
+
+    #: The name of the vector engine.
+    engine: str
+    #: Where the vector engine keeps copies on other machines, for people; None if it keeps none.
+    remote: str | None
+    #: Where vectors may still be that an earlier engine has sent there. Known after `erase`.
+    left_elsewhere: tuple[str, ...]
 
     def nearest(
         self, vector: Vector, identity: Identity, *, limit: int, where: Filter = NO_FILTER
@@ -174,7 +148,9 @@ class Index(Protocol):
         all else is erased if a vector store on another machine does not answer.
         """
 
-    # ---- the embedding cache ---------------------------------------------------------------------------------
+
+class VectorCache(Protocol):
+    """Vectors by the hash of their text, so that no text is embedded twice."""
 
     def known(self, identity: Identity, hashes: Iterable[str]) -> set[str]:
         """Return the hashes that have a vector of this identity."""
@@ -188,7 +164,58 @@ class Index(Protocol):
     def prune(self, limit_bytes: int) -> int:
         """Delete vectors that no chunk uses, longest unused first, until the cache fits. Return how many."""
 
-    # ---- health ----------------------------------------------------------------------------------------------
+
+class Healing(Protocol):
+    """The reaction to damage, the same in every index."""
+
+    def heal(self, reason: str) -> None:
+        """Replace a damaged index by an empty one, unless another thread or process has just done so."""
+
+    def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:
+        """Do work that uses the index. If the index is damaged, replace it, rebuild it, and do the work again."""
+        try:
+            return work()
+        except IndexBroken as broken:
+            log.warning("the index is damaged and is built again: %s", broken)
+            self.heal(str(broken))
+            rebuild()
+            return work()
+
+
+class Index(Documents, Keywords, Vectors, VectorCache, Healing, Protocol):
+    """Documents, chunks, keywords and vectors as of the last sync. Safe to use from many threads and processes."""
+
+    #: What was wrong with the index that this one replaced.
+    healed: str | None
+
+    @property
+    def place(self) -> str:
+        """Where the index is, for people."""
+
+    @property
+    def folder(self) -> Path:
+        """A folder for files that are derived from the index. Its contents may be deleted at any time."""
+
+    def meta(self, key: str) -> str | None:
+        """Return a value that the index stores about itself."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """Let this thread read one state of the index, whatever others commit meanwhile."""
+
+    def transaction(self, wait_s: float | None = None) -> AbstractContextManager[None]:
+        """Commit everything that is written inside together at the end, or nothing. One thread writes at a time.
+
+        Raises `StoreLocked` if others still write after ``wait_s``, or after the timeout of the store.
+        """
+
+    def lock(self, name: str, wait_s: float) -> AbstractContextManager[None]:
+        """Hold a lock with this name on the index against every other thread, process and machine.
+
+        Raises `LockTimeout` when it is still held after ``wait_s``.
+        """
+
+    def set_meta(self, **values: str) -> None:
+        """Store values about the index under these keys."""
 
     def size(self) -> int:
         """Return the bytes on disk."""
@@ -202,12 +229,6 @@ class Index(Protocol):
 
     def scrub(self) -> bool:
         """Erase deleted text. Return False if readers keep some of it."""
-
-    def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:
-        """Do work that uses the index. If the index is damaged, replace it, rebuild it, and do the work again."""
-
-    def heal(self, reason: str) -> None:
-        """Replace a damaged index by an empty one, unless another thread or process has just done so."""
 
     def close(self) -> None:
         """Close every connection. The index cannot be used afterwards."""

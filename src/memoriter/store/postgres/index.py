@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, TypeVar
 from psycopg import errors
 
 from memoriter import logs
-from memoriter.errors import IndexBroken
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
 from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
@@ -25,6 +24,7 @@ from memoriter.store.postgres.schema import INDEX_TABLES
 from memoriter.store.postgres.server import SCHEMA, lock_number
 from memoriter.store.postgres.vacuum import vacuum
 from memoriter.store.postgres.vector_copy import CopyView, VectorCopies
+from memoriter.store.protocol import Healing
 from memoriter.store.vectors.nearest import unit
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _META = "insert into index_meta(index_name, key, value) values($1, $2, $3)"
 _SET_META = f"{_META} on conflict(index_name, key) do update set value = excluded.value"
 
 
-class PostgresIndex:
+class PostgresIndex(Healing):
     """One index of one agent. Safe to use from many threads, processes and machines at the same time."""
 
     engine = "pgvector"
@@ -396,16 +396,6 @@ class PostgresIndex:
                 "delete from index_meta where index_name = $1 and key = 'unscrubbed'", (self.name,)
             )
         return vacuum(self._database, INDEX_TABLES)
-
-    def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:
-        """Do work that uses the index. If the index contradicts itself, clear it, rebuild it, and do the work again."""
-        try:
-            return work()
-        except IndexBroken as broken:
-            log.warning("the index is damaged and is built again: %s", broken)
-            self.heal(str(broken))
-            rebuild()
-            return work()
 
     def heal(self, reason: str) -> None:
         """Empty the index. Its vectors stay."""
