@@ -130,7 +130,7 @@ class History:
         self.memory.sync()
 
     def forget_one(self) -> None:
-        self.memory.forget(self._any())
+        self.memory.erase(self._any())
 
 
 def live(home: Home, engine: str, word: str, seed: int) -> None:
@@ -143,7 +143,9 @@ def forget_all(home: Home, engine: str, word: str, by_time: bool) -> None:
     """Forget everything, or every entry whose text or history contains the word."""
     with open_memory(home, engine) as memory:
         if by_time:
-            memory.forget(since=0.0)
+            from memoriter.records import Selection
+
+            memory.erase(Selection(since=0.0))
             return
         for entry in (*memory.entries.list(states=()), *memory.entries.undone()):
             history = str(memory.entries.history(entry.id))
@@ -155,7 +157,7 @@ def _forget(memory: Any, entry_id: str) -> None:
     from memoriter.errors import NotFound
 
     try:
-        memory.forget(entry_id)
+        memory.erase(entry_id)
     except NotFound:  # it was forgotten together with an earlier one
         return
 

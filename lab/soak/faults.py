@@ -109,7 +109,7 @@ PATHS: dict[str, Callable[[Any], object]] = {
         [_entry_id(memory, FIRST), _entry_id(memory, SECOND)], "Herons are paid on Fridays"
     ),
     "undo": lambda memory: memory.entries.undo(_entry_id(memory, FIRST)),
-    "forget an entry": lambda memory: memory.forget(_entry_id(memory, SECOND)),
+    "forget an entry": lambda memory: memory.erase(_entry_id(memory, SECOND)),
     "import entries": lambda memory: memory.entries.import_(
         json.dumps([{"memory": "The printer is called Ada"}, {"memory": "The scanner is called Grace"}])
     ),

@@ -112,7 +112,7 @@ def forget(place: Place, say: Acknowledge) -> None:
             known.append((memory.remember(text, "fact").entry.id, text))
             if len(known) > 5:
                 entry_id, old = known.pop(place.random.randrange(len(known)))
-                memory.forget(entry_id)
+                memory.erase(entry_id)
                 say(f"forgotten\t{old}")
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from memoriter.entries.drafts import Draft as Draft
     from memoriter.entries.drafts import DraftFields as DraftFields
     from memoriter.entries.editing import EntryChanges as EntryChanges
+    from memoriter.entries.erase import OtherCopies as OtherCopies
     from memoriter.entries.listing import EntryDetail as EntryDetail
     from memoriter.entries.listing import EntryFilters as EntryFilters
     from memoriter.entries.listing import RecallFilters as RecallFilters
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from memoriter.records import Level as Level
     from memoriter.records import NoteChunk as NoteChunk
     from memoriter.records import NoteFile as NoteFile
+    from memoriter.records import NoteLine as NoteLine
     from memoriter.records import Part as Part
     from memoriter.records import Point as Point
     from memoriter.records import Problem as Problem
@@ -119,6 +121,7 @@ if TYPE_CHECKING:
     from memoriter.records import Region as Region
     from memoriter.records import Remembered as Remembered
     from memoriter.records import Saved as Saved
+    from memoriter.records import Selection as Selection
     from memoriter.records import Source as Source
     from memoriter.records import Status as Status
     from memoriter.records import SyncReport as SyncReport
@@ -151,6 +154,7 @@ _NAMES = {
     "entries.capture": "TurnLike",
     "entries.drafts": "Draft DraftFields",
     "entries.editing": "EntryChanges",
+    "entries.erase": "OtherCopies",
     "entries.listing": "EntryDetail EntryFilters RecallFilters",
     "entries.search": "FoundEntries Mode",
     "errors": "BackupError BadArgument BudgetSpent Cancelled ChatError ChatUnavailable ConfigError EditConflict "
@@ -165,8 +169,8 @@ _NAMES = {
     "recall.render": "Language Line Whose",
     "records": "Answer Bucket CleanedUp Collection Considered Entry EntryEvent EntryHit EntryMap EntryPage EntrySort "
     "EntryState EntryType Excerpt ExchangedNote ExchangeReport Explanation Facets Hit "
-    "Identity Imported Level NoteChunk NoteFile Part Point Problem Query Recall "
-    "RecallHead RecallPage Receipt Region Remembered Saved Source Status SyncReport Trust Turn",
+    "Identity Imported Level NoteChunk NoteFile NoteLine Part Point Problem Query Recall "
+    "RecallHead RecallPage Receipt Region Remembered Saved Selection Source Status SyncReport Trust Turn",
     "records.reports": "ExchangeAction",
     "sessions.transcript_writer": "TranscriptWriter",
     "tools.tool": "Access Arguments Call Outcome Shape Tool",

@@ -27,6 +27,7 @@ from memoriter.records import (
     Receipt,
     Remembered,
     Saved,
+    Selection,
     Source,
     Status,
     SyncReport,
@@ -203,38 +204,23 @@ class Memory:
         """Remember one statement and return the outcome. The same as `Entries.add`."""
         return self.entries.add(text, type, **fields)
 
-    def forget(
-        self,
-        entry_id: str | None = None,
-        *,
-        query: str | None = None,
-        session: str | None = None,
-        source: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        erase: bool = True,
-        dry_run: bool = False,
-        trust: Trust = "owner",
-    ) -> Receipt:
-        """Erase entries, and the lines of the daily logs that say exactly the same; return a receipt.
+    def forget(self, what: str | Selection, *, dry_run: bool = False, trust: Trust = "owner") -> Receipt:
+        """Hide entries at once and return a receipt. `Entries.undo` restores them until a cleanup erases them.
 
-        Without ``erase`` the entries are only hidden, and `Entries.undo` restores them for a while.
-
-        Name the entries in exactly one way, as for `Entries.forget`. With ``trust="agent"`` only lines in
-        agents' logs are erased.
+        ``what`` is an id or a `Selection`, as for `Entries.forget`. No note is changed: the receipt names the notes and
+        sessions that still say it.
         """
-        return self.entries.forget(
-            entry_id,
-            query=query,
-            session=session,
-            source=source,
-            since=since,
-            until=until,
-            erase=erase,
-            dry_run=dry_run,
-            actor=trust,
-            remove_copies=lambda texts: self._parts.erase_lines(texts, trust),
-        )
+        copies = self._parts.copies(trust)
+        return self.entries.forget(what, dry_run=dry_run, actor=trust, copies=copies)
+
+    def erase(self, what: str | Selection, *, dry_run: bool = False, trust: Trust = "owner") -> Receipt:
+        """Erase entries and the lines of daily logs that say exactly the same; return a receipt.
+
+        This cannot be undone. With ``dry_run`` the receipt lists what would be erased, with the lines. With
+        ``trust="agent"`` only lines in agents' logs are erased, and no entry of the owner.
+        """
+        copies = self._parts.copies(trust)
+        return self.entries.erase(what, dry_run=dry_run, actor=trust, copies=copies)
 
     def recall(
         self,

@@ -31,6 +31,7 @@ from memoriter.build import (
     was_there,
 )
 from memoriter.engines import Engine
+from memoriter.engines.copies import NoteCopies
 from memoriter.engines.fallback import warm_up
 from memoriter.entries.relation import contradicts
 from memoriter.errors import BadArgument, MemoriterError, MemoryClosed, NotFound, SourceError
@@ -225,16 +226,10 @@ class MemoryParts:
         for path in dict.fromkeys(ref for ref in refs if not referenced_id(ref)):
             self.notes.mark_relayed(path)
 
-    def erase_lines(self, texts: Sequence[str], trust: Trust) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Erase lines from the daily logs; return what was erased and what could not be, as text."""
-        result = self.notes.erase_lines(texts, trust=trust)
-        # Always: an erasure that was killed here, or a note that was deleted earlier, leaves the same words.
-        self.engine.sync()
-        self.engine.purge()
-        erased = sentence("forget.lines", files=", ".join(result.changed))
-        others = sorted(folder.name.rpartition("-")[0] for folder in self.settings.other_indexes())
-        left = (sentence("forget.workspaces", names=", ".join(others)),) if others else ()
-        return (erased,) if result.changed else (), (*result.left, *left)
+    def copies(self, trust: Trust) -> NoteCopies:
+        """Return the copies of entries in notes and sessions, as far as this speaker may erase them."""
+        aside = sorted(self.settings.home.glob("replaced-*"))
+        return NoteCopies(self.engine, self.notes, trust, self.settings.other_indexes(), aside)
 
     def session_began(self, session: str) -> None:
         """Note that a session starts or continues, so that its first turns show whether it is a new one."""

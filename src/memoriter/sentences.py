@@ -31,7 +31,7 @@ SENTENCES: Mapping[str, str] = {
     "forget.ledger": "queries and reasons in the recall ledger",
     "forget.hidden": "search, recall and lists: they no longer show it, and it is not captured again",
     "forget.kept": "the database, for {days} days, so that it can be undone; then it is erased",
-    "forget.lines": "lines that say exactly this, in {files}",
+    "forget.replaced": "files that a restore replaced, which may contain it: {paths}. Delete them with `{command}`",
     "forget.backups": "backups and exports made before",
     "forget.prompts": "prompts that already contained it, and the transcripts of those sessions",
     "forget.notes": "notes that people or agents wrote in files",
@@ -155,6 +155,7 @@ SENTENCES: Mapping[str, str] = {
     # The outcome for a statement.
     "entry.staged": "it waits for the owner's approval",
     "entry.rejected": "the owner has rejected this",
+    "entry.forgotten_by_owner": "the owner has forgotten this. Only the owner can add it again",
     "entry.forgotten": "this was forgotten on request and is not captured again automatically",
     # Errors of operations on entries, recalls and notes.
     "entry.not_found": "There is no entry {id!r}.",
@@ -163,7 +164,7 @@ SENTENCES: Mapping[str, str] = {
     "entry.conflict": "Something was changed in the meantime. Look at it again.",
     "entry.duplicate": "The entry {id} says exactly this. Merge the two instead.",
     "entry.undo_newer": "The entry {id} has changed again since. Undo that change first, by its id.",
-    "entry.undo_forget": "The newest change was to erase an entry. Erased entries cannot be restored.",
+    "entry.undo_forget": "This entry was erased. Erased entries cannot be restored.",
     "entry.uncompared": "Not compared with older entries that are not indexed yet: {count}.",
     "entry.redacted": "Secrets or private parts were removed before it was stored.",
     "entry.undo_nothing": "There is nothing to undo.",

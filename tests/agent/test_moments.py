@@ -237,7 +237,7 @@ def test_forgotten_entries_do_not_come_back_with_the_conversation(open_agent: Op
     agent = open_agent("memory-full")
     (done,) = emit(agent, "agent_end", *TEA).remembered
     assert done.entry
-    agent.memory.forget(done.entry.id)
+    agent.memory.erase(done.entry.id)
     agent.close()
     stored = next((agent.service.memory.settings.agent_folder / "seen_turns").glob("*.json")).read_text(
         "utf-8"

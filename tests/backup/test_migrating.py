@@ -47,7 +47,7 @@ def fill(settings: Settings) -> None:
         assert tea is not None
         assert coffee is not None
         memory.entries.update(tea.id, importance=5.0)
-        memory.entries.forget(coffee.id)
+        memory.entries.erase(coffee.id)
         memory.recall("what does Alice drink?")
         items_of(memory).put([Put(("users", "ada"), "tea", {"cups": 3}, ("tea",), 3600.0)])
         memory.capture([Turn("user", "I prefer tabs over spaces.", 1)], session="s1")

@@ -159,7 +159,7 @@ def test_injected_text_is_not_captured(claude: ClaudeCode) -> None:
     claude.process(session="one")
     context = claude.context("UserPromptSubmit", session="two", prompt="Do I prefer tabs?")
     with claude.memory() as memory:
-        memory.forget(memory.entries.list()[0].id)
+        memory.erase(memory.entries.list()[0].id)
     claude.say(f"Do I prefer tabs?\n{context}", session="two")
     claude.say(f"<user-prompt-submit-hook>{context}</user-prompt-submit-hook>\nThanks.", session="two")
     claude.process("SessionEnd", session="two", reason="clear")

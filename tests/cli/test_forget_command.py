@@ -24,7 +24,7 @@ def test_a_forgotten_entry_is_hidden_and_undo_restores_it(memoriter: Run) -> Non
         f"Forgot 1 entry: {id_[:8]}",
         "  Covered: search, recall and lists: they no longer show it, and it is not captured again",
         "  Not covered: the database, for 30 days, so that it can be undone; then it is erased",
-        f"Restore with `memoriter undo {id_[:8]}`. Erase at once with `memoriter forget --now`.",
+        f"Restore with `memoriter undo {id_[:8]}`. Erase at once with `memoriter forget {id_[:8]} --now`.",
     ]
     assert listed(memoriter) == []
     assert json.loads(memoriter("search", "Lisbon", "--json").stdout)["results"] == []
@@ -36,6 +36,25 @@ def test_a_forgotten_entry_is_hidden_and_undo_restores_it(memoriter: Run) -> Non
     assert memoriter("redo").stdout == f"Redone: {id_[:8]}  I live in Lisbon.\n"
     memoriter("capture", "--messages", "-", stdin=messages)
     assert listed(memoriter) == []
+
+
+def test_hiding_keeps_a_line_of_a_note_and_erasing_lists_it_before_it_asks(
+    memoriter: Run, workspace: Path
+) -> None:
+    log = workspace / "memory" / "2026-02-08.md"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("- I live in Lisbon.\n- Rain.\n", encoding="utf-8")
+    memoriter("index")
+    id_ = add(memoriter, "I live in Lisbon.")
+    hidden = memoriter("forget", id_, "--yes").stdout
+    assert "Notes and sessions that still say it:\n  memory/2026-02-08.md#L1-" in hidden
+    assert log.read_text(encoding="utf-8") == "- I live in Lisbon.\n- Rain.\n"
+    asked = memoriter("forget", "--query", "I live in Lisbon", "--now", stdin=b"n\n")
+    line = "Lines of daily logs that are erased too:\n  memory/2026-02-08.md:1  - I live in Lisbon.\n"
+    assert (asked.returncode, line in asked.stdout) == (1, True)
+    assert log.read_text(encoding="utf-8") == "- I live in Lisbon.\n- Rain.\n"
+    memoriter("forget", "--query", "I live in Lisbon", "--now", "--yes")
+    assert log.read_text(encoding="utf-8") == "- Rain.\n"
 
 
 def test_repeated_undos_go_back_further(memoriter: Run) -> None:
@@ -61,7 +80,7 @@ def test_now_erases_every_byte_and_cannot_be_undone(memoriter: Run, tmp_path: Pa
     undone = memoriter("undo", id_)
     assert (undone.returncode, undone.stderr) == (
         1,
-        "memoriter: The newest change was to erase an entry. Erased entries cannot be restored.\n",
+        "memoriter: This entry was erased. Erased entries cannot be restored.\n",
     )
 
 

@@ -92,7 +92,7 @@ def test_approving_and_hiding_do_not_wait_for_the_index(open_: Callable[..., Ent
     staged = [entry.id for entry in entries.list(states=("staged",))]
     with busy.transaction():
         assert [outcome.action for outcome in entries.approve(staged)] == ["added", "added"]
-        assert entries.forget(paris, erase=False).forgotten == (paris,)
+        assert entries.forget(paris).forgotten == (paris,)
     assert found(entries, "Paris") == ["I live in Berlin now, not in Paris"]
     assert found(entries, "deploy") == ["We deploy on Tuesdays"]
 
@@ -115,6 +115,6 @@ def test_an_agents_proposal_to_forget_does_not_wait_for_the_index(
     say(entries, "I live in Paris")
     paris = entries.list()[0].id
     with busy.transaction():
-        receipt = entries.forget(paris, actor="agent")
+        receipt = entries.erase(paris, actor="agent")
     assert (receipt.forgotten, entries.get(paris).state) == ((), "staged")
     assert found(entries, "Paris") == []

@@ -105,7 +105,7 @@ def test_merging_combines_several_entries(entries: Entries, tmp_path: Path) -> N
     assert {entry.id for entry in entries.list()} == {one.id, two.id}
     again = entries.merge([one.id, two.id])
     assert again.text == two.text
-    assert set(entries.forget(again.id).forgotten) == {one.id, two.id, made.id, again.id}
+    assert set(entries.erase(again.id).forgotten) == {one.id, two.id, made.id, again.id}
     assert holders(tmp_path / "agent", "quokka42") == []  # nor the text of the merge that was undone
     with pytest.raises(NotFound):
         entries.get(one.id)

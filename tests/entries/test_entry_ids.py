@@ -48,7 +48,7 @@ def test_python_accepts_every_form_of_an_id(memory: Memory, form: Callable[[str]
     assert memory.entries.get_recall(named).id == recalled.id
     assert memory.entries.recalls(entry=named).total == 1
     assert memory.entries.update(named, importance=4).importance == 4
-    assert memory.forget(named).forgotten == (entry.id,)
+    assert memory.erase(named).forgotten == (entry.id,)
 
 
 @pytest.mark.requirement("B11")

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from memoriter.entries import Draft, Entries
 from memoriter.entries.exchange import export_lines
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.recall.inject import Injector
-from memoriter.records import Entry
+from memoriter.records import Entry, NoteLine, Selection
 from memoriter.store.erasure import vector_hash
 from memoriter.testing import HashEmbedder
 
@@ -21,6 +21,23 @@ SENTINEL = "quokkazebra42"
 CHINESE = "鸵鸟绝密计划"
 OLD = f"The codename is {SENTINEL} {CHINESE}"
 NEW = f"The codename is {SENTINEL} {CHINESE} since spring"
+
+
+Lines = tuple[tuple[NoteLine, ...], tuple[str, ...]]
+
+
+class Elsewhere:
+    """Copies in another place, whose erasure a function of the test does."""
+
+    def __init__(self, erase: Callable[[Sequence[str]], Lines]) -> None:
+        self._erase = erase
+
+    def erase(self, texts: Sequence[str], *, dry_run: bool) -> Lines:
+        assert not dry_run
+        return self._erase(texts)
+
+    def mentions(self, texts: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+        return (), True
 
 
 def remember(entries: Entries, text: str, **more: Any) -> Entry:
@@ -60,7 +77,7 @@ def test_a_forgotten_text_is_in_no_file(
 
     assert any("memory.db" in name for name in found())
     assert any("index.db" in name or "lance" in name or "vectors" in name for name in found())
-    receipt = entries.forget(merged.id)
+    receipt = entries.erase(merged.id)
     assert len(receipt.forgotten) == 2
     assert entries.get_recall(recalled.id).query == ""
     assert receipt.not_covered
@@ -122,7 +139,7 @@ def test_an_entry_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp
     thread.start()
     assert slow.begun.wait(120)
     other = open_(HashEmbedder())
-    other.forget(entry.id)
+    other.erase(entry.id)
     slow.go_on.set()
     thread.join(120)
     reader._eraser.complete()
@@ -140,7 +157,7 @@ def test_a_concurrent_store_does_not_restore_a_forgotten_text(open_: Any) -> Non
     thread.start()
     assert slow.begun.wait(120)
     entries.add_draft(Draft(NEW, "fact"))
-    entries.forget(entry.id)
+    entries.erase(entry.id)
     slow.go_on.set()
     thread.join(120)
     assert [done.action for done in results] == ["refused"]
@@ -149,7 +166,7 @@ def test_a_concurrent_store_does_not_restore_a_forgotten_text(open_: Any) -> Non
 
 def test_a_tombstone_stops_capture_and_is_cleared_by_an_explicit_store(entries: Entries) -> None:
     entry = remember(entries, "My locker is 17")
-    entries.forget(entry.id)
+    entries.erase(entry.id)
     again = entries.add_draft(Draft("my locker is 17!", on_purpose=False))
     assert (again.action, entries.list()) == ("refused", [])
     assert entries.add_draft(Draft("My locker is 17")).action == "added"
@@ -164,7 +181,7 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(
     monkeypatch.setattr(
         entries._eraser, "complete", lambda _: ()
     )  # killed before the derived copies were erased
-    entries.forget(entry.id)
+    entries.erase(entry.id)
     assert holders(tmp_path / "agent", SENTINEL) != []
     entries.close()
     open_()
@@ -174,15 +191,15 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(
 def test_a_query_forgets_one_certain_hit_and_otherwise_offers_candidates(entries: Entries) -> None:
     tea = remember(entries, "I drink green tea in the morning")
     remember(entries, "I drink black coffee in the morning")
-    offered = entries.forget(query="drink morning")
+    offered = entries.erase(Selection(query="drink morning"))
     assert offered.forgotten == ()
     assert {hit.entry.text for hit in offered.candidates} == {
         "I drink green tea in the morning",
         "I drink black coffee in the morning",
     }
-    dry = entries.forget(query="i drink green tea in the morning", dry_run=True)
+    dry = entries.erase(Selection(query="i drink green tea in the morning"), dry_run=True)
     assert (dry.forgotten, dry.dry_run, len(entries.list())) == ((tea.id,), True, 2)
-    assert entries.forget(query="i drink green tea in the morning").forgotten == (tea.id,)
+    assert entries.erase(Selection(query="i drink green tea in the morning")).forgotten == (tea.id,)
     assert [e.text for e in entries.list()] == ["I drink black coffee in the morning"]
 
 
@@ -191,15 +208,15 @@ def test_forgetting_by_session_source_and_time(entries: Entries, clock: Any) -> 
     remember(entries, "Second thing said", session="s2", source="web")
     middle = clock.at
     remember(entries, "Third thing said", session="s3")
-    assert len(entries.forget(session="s1").forgotten) == 1
-    assert len(entries.forget(source="web").forgotten) == 1
-    assert len(entries.forget(since=middle).forgotten) == 1
+    assert len(entries.erase(Selection(session="s1")).forgotten) == 1
+    assert len(entries.erase(Selection(source="web")).forgotten) == 1
+    assert len(entries.erase(Selection(since=middle)).forgotten) == 1
     assert entries.list() == []
-    assert entries.forget(session="s1").forgotten == ()
+    assert entries.erase(Selection(session="s1")).forgotten == ()
     with pytest.raises(WriteError, match="one way"):
-        entries.forget()
+        entries.erase(Selection())
     with pytest.raises(WriteError, match="one way"):
-        entries.forget("abc", session="s1")
+        entries.erase(Selection("abc", session="s1"))
 
 
 def test_equal_lines_of_the_daily_log_are_erased_too(open_memory: Any, note: Any, tmp_path: Path) -> None:
@@ -209,15 +226,15 @@ def test_equal_lines_of_the_daily_log_are_erased_too(open_memory: Any, note: Any
     memory = open_memory()
     memory.sync()
     entry = memory.entries.add(OLD, "fact").entry
-    receipt = memory.forget(entry.id)
-    assert any("2026-02-08.md" in line for line in receipt.covered)
+    receipt = memory.erase(entry.id)
+    assert [at.path for at in receipt.note_lines] == ["memory/2026-02-08.md"]
     assert log.read_text() == f"# Day\n\n- {OLD}, and a word of my own\n- something else\n"
     log.write_text("# Day\n\n- something else\n")
     again = memory.entries.add(OLD, "fact").entry
     note("memory/2026-02-09.md", f"- {OLD}\n")
     memory.sync()
     assert holders(tmp_path / "state", SENTINEL)
-    memory.forget(again.id)
+    memory.erase(again.id)
     assert holders(tmp_path / "state", SENTINEL, CHINESE) == []
 
 
@@ -226,7 +243,7 @@ def test_an_agent_that_forgets_does_not_change_the_owners_log(open_memory: Any, 
     log = note("memory/2026-02-08.md", text)
     memory = open_memory()
     entry = memory.entries.add(OLD, "fact", trust="agent").entry
-    receipt = memory.forget(entry.id, trust="agent")
+    receipt = memory.erase(entry.id, trust="agent")
     assert log.read_text() == text
     assert [line for line in receipt.not_covered if "2026-02-08.md" in line] == [
         "daily logs of the owner that say it, which only the owner may change: 2026-02-08.md"
@@ -243,11 +260,11 @@ def test_an_unreadable_log_is_named_and_does_not_stop_the_erasure(
     memory = open_memory()
     memory.sync()
     left = "daily logs that could not be read or written and may contain it: 2026-02-06.md, 2026-02-07.md"
-    receipt = memory.forget(memory.entries.add(OLD, "fact").entry.id)
-    assert any("2026-02-08.md" in line for line in receipt.covered)
+    receipt = memory.erase(memory.entries.add(OLD, "fact").entry.id)
+    assert [at.path for at in receipt.note_lines] == ["memory/2026-02-08.md"]
     assert left in receipt.not_covered
     assert log.read_text() == "- something else\n"
-    again = memory.forget(memory.entries.add(OLD, "fact").entry.id)
+    again = memory.erase(memory.entries.add(OLD, "fact").entry.id)
     assert left in again.not_covered
     assert holders(tmp_path / "state", SENTINEL, CHINESE) == []
 
@@ -256,10 +273,10 @@ def test_an_unreadable_log_is_named_and_does_not_stop_the_erasure(
 def test_an_entry_is_erased_even_if_its_copies_elsewhere_cannot_be(
     entries: Entries, error: Exception
 ) -> None:
-    def elsewhere(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def elsewhere(texts: Sequence[str]) -> Lines:
         raise error
 
-    receipt = entries.forget(remember(entries, OLD).id, remove_copies=elsewhere)
+    receipt = entries.erase(remember(entries, OLD).id, copies=Elsewhere(elsewhere))
     assert "the disk is full" in receipt.not_covered
     assert entries.list() == []
 
@@ -273,15 +290,15 @@ def test_what_others_recall_and_forget_at_the_same_time_leaves_no_words_in_the_l
     mine = remember(entries, f"The codename is {SENTINEL}")
     others = remember(entries, f"Anna said {SENTINEL} twice to Bob")
 
-    def meanwhile(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def meanwhile(texts: Sequence[str]) -> Lines:
         assert texts == [mine.text]
         Injector(other).recall(f"what is the codename {SENTINEL}?", session="late")
-        other.forget(others.id)
+        other.erase(others.id)
         return (), ()
 
     Injector(entries).recall(f"who said {SENTINEL} twice?", session="early")
     Injector(entries).recall("where does the heron stand?", session="heron")
-    receipt = entries.forget(mine.id, remove_copies=meanwhile)
+    receipt = entries.erase(mine.id, copies=Elsewhere(meanwhile))
     assert receipt.forgotten == (mine.id,)
     queries = {one.session: one.query for one in entries.recalls().recalls}
     assert queries == {"early": "", "late": "", "heron": "where does the heron stand?"}
@@ -293,11 +310,11 @@ def test_a_version_that_is_merged_at_the_same_time_is_forgotten_too(open_: Any, 
     old = remember(entries, OLD)
     merged = list[str]()
 
-    def meanwhile(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def meanwhile(texts: Sequence[str]) -> Lines:
         merged.append(remember(other, NEW).id)
         return (), ()
 
-    receipt = entries.forget(old.id, remove_copies=meanwhile)
+    receipt = entries.erase(old.id, copies=Elsewhere(meanwhile))
     assert sorted(receipt.forgotten) == sorted([old.id, *merged])
     assert entries.list(states=()) == []
     assert holders(tmp_path / "agent", SENTINEL, CHINESE) == []

@@ -34,7 +34,7 @@ def texts(memory: Memory) -> list[str]:
 
 def test_a_preview_counts_like_the_import_and_changes_nothing(memory: Memory) -> None:
     memory.entries.add("Tea at four")
-    memory.forget(memory.entries.add("The gate is green").entry.id)  # type: ignore[union-attr]
+    memory.erase(memory.entries.add("The gate is green").entry.id)  # type: ignore[union-attr]
     would = call(memory, "entries.import", data=DATA, dryRun=True)
     assert texts(memory) == ["Tea at four"]
     made = call(memory, "entries.import", data=DATA)

@@ -235,7 +235,7 @@ def test_the_timeline_counts_events(entries: Entries, clock: Any) -> None:
     entries.add_draft(Draft("My home is Hamburg", "fact"), replaces=old.id)
     middle = clock.at
     clock.at += 1000
-    entries.forget(old.id)
+    entries.erase(old.id)
     buckets = entries.timeline(buckets=10)
     assert [sum(counts) for counts in zip(*map(counts_of, buckets), strict=True)] == [2, 1, 1, 0]
     assert all(one.end == two.start for one, two in itertools.pairwise(buckets))

@@ -121,7 +121,7 @@ def test_a_forgotten_entry_is_removed_from_the_map(filled: Entries, tmp_path: Pa
     places(filled)
     victim = str(uuid.UUID(int=0))
     assert any(name.endswith("map.json") for name in holders(tmp_path / "agent", victim))
-    filled.forget(victim)
+    filled.erase(victim)
     assert not filled._maps.path.exists()
     assert victim not in places(filled)
     assert all("map" not in name for name in holders(tmp_path / "agent", victim))
@@ -142,7 +142,7 @@ def test_a_map_built_during_a_forget_is_not_stored(
     thread = threading.Thread(target=filled.map)
     thread.start()
     assert drawing.wait(120)
-    open_().forget(str(uuid.UUID(int=0)))
+    open_().erase(str(uuid.UUID(int=0)))
     forgotten.set()
     thread.join(120)
     assert [path.name for path in filled._maps.path.parent.glob("map*")] == []
@@ -153,7 +153,7 @@ def test_completing_an_interrupted_erasure_deletes_the_map(
 ) -> None:
     places(filled)
     monkeypatch.setattr(filled._eraser, "complete", lambda _: ())
-    filled.forget(str(uuid.UUID(int=0)))
+    filled.erase(str(uuid.UUID(int=0)))
     assert filled._maps.path.exists()
     filled.close()
     open_()

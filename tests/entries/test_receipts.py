@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from memoriter.entries import Draft, Entries
 from memoriter.entries.erase import MAX_CANDIDATES, sure_hit
 from memoriter.errors import MemoriterError, StoreError, StoreUnavailable
-from memoriter.records import Considered, Entry, EntryHit, Explanation, Recall, Receipt
+from memoriter.records import Considered, Entry, EntryHit, Explanation, NoteLine, Recall, Receipt, Selection
 from memoriter.sentences import sentence
 
 COVERED = tuple(
@@ -19,6 +20,7 @@ COVERED = tuple(
 )
 KEPT = tuple(sentence(f"forget.{copy}") for copy in ("backups", "prompts", "notes"))
 TEXT = "The codename is Quokka"
+Lines = tuple[tuple[NoteLine, ...], tuple[str, ...]]
 
 
 @pytest.fixture
@@ -38,43 +40,56 @@ def remember(entries: Entries, text: str = TEXT, **more: Any) -> Entry:
 
 def test_a_receipt_names_every_copy(entries: Entries) -> None:
     entry = remember(entries)
-    dry = entries.forget(entry.id, dry_run=True)
+    dry = entries.erase(entry.id, dry_run=True)
     assert dry == Receipt((entry.id,), COVERED, KEPT, dry_run=True)
     assert entries.get(entry.id) == entry
-    assert entries.forget(entry.id) == Receipt((entry.id,), COVERED, KEPT)
+    assert entries.erase(entry.id) == Receipt((entry.id,), COVERED, KEPT)
     assert entries.list(states=()) == []
 
 
 def test_a_receipt_for_nothing_promises_nothing(entries: Entries) -> None:
     remember(entries)
-    assert entries.forget(session="unknown") == Receipt(())
-    assert entries.forget(session="unknown", dry_run=True) == Receipt((), dry_run=True)
+    assert entries.erase(Selection(session="unknown")) == Receipt(())
+    assert entries.erase(Selection(session="unknown"), dry_run=True) == Receipt((), dry_run=True)
     assert len(entries.list()) == 1
 
 
 def test_a_receipt_names_copies_elsewhere(entries: Entries) -> None:
     entry = remember(entries)
-    asked = list[Sequence[str]]()
+    asked = list[tuple[Sequence[str], bool]]()
 
-    def elsewhere(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        asked.append(texts)
-        return ("a line of a log",), ("a log that is locked",)
+    line, place = NoteLine("a.md", 3, TEXT), "b.md#L1-L2"
 
-    receipt = entries.forget(entry.id, remove_copies=elsewhere)
-    assert receipt == Receipt((entry.id,), (*COVERED, "a line of a log"), (*KEPT, "a log that is locked"))
-    assert asked == [[TEXT]]
+    class Elsewhere:
+        def erase(self, texts: Sequence[str], *, dry_run: bool) -> Lines:
+            asked.append((texts, dry_run))
+            return (line,), ("a log that is locked",)
+
+        def mentions(self, texts: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+            return (place,), True
+
+    named = Receipt(
+        (entry.id,), COVERED, (*KEPT[:-1], "a log that is locked"), note_lines=(line,), mentions=(place,)
+    )
+    assert entries.erase(entry.id, copies=Elsewhere(), dry_run=True) == replace(named, dry_run=True)
+    assert entries.erase(entry.id, copies=Elsewhere()) == named
+    assert asked == [([TEXT], True), ([TEXT], False)]
 
 
 @pytest.mark.parametrize("error", [MemoriterError("The log is locked"), OSError("The log is locked")])
 def test_copies_elsewhere_that_cannot_be_removed_are_named_and_logged(
     entries: Entries, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def elsewhere(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        raise error
+    class Elsewhere:
+        def erase(self, texts: Sequence[str], *, dry_run: bool) -> Lines:
+            raise error
+
+        def mentions(self, texts: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+            raise error
 
     entry = remember(entries)
     with caplog.at_level(logging.WARNING):
-        receipt = entries.forget(entry.id, remove_copies=elsewhere)
+        receipt = entries.erase(entry.id, copies=Elsewhere())
     assert receipt == Receipt((entry.id,), COVERED, (*KEPT, "The log is locked"))
     assert [record.getMessage() for record in caplog.records] == [
         "not all copies elsewhere could be removed: The log is locked"
@@ -95,7 +110,7 @@ def test_an_index_that_cannot_be_written_is_named_and_erased_at_the_next_start(
     entry = remember(entries)
     monkeypatch.setattr(entries._index, "erase", fail)
     with caplog.at_level(logging.WARNING):
-        receipt = entries.forget(entry.id)
+        receipt = entries.erase(entry.id)
     pending = sentence("forget.index_pending", why="The disk is full")
     assert receipt == Receipt((entry.id,), COVERED, (*KEPT, pending))
     assert [record.getMessage() for record in caplog.records] == [
@@ -116,7 +131,7 @@ def test_a_remote_store_that_does_not_answer_is_named_and_asked_again_at_the_nex
     monkeypatch.setattr(entries._index, "erase", fail)
     monkeypatch.setattr(entries._index, "left_elsewhere", ("Pinecone",))
     with caplog.at_level(logging.WARNING):
-        receipt = entries.forget(entry.id)
+        receipt = entries.erase(entry.id)
     pending = sentence("forget.remote_pending", store="scan", why="It does not answer")
     assert receipt.not_covered == (*KEPT, pending, sentence("forget.remote_unused", store="Pinecone"))
     assert [record.getMessage() for record in caplog.records] == [
@@ -136,7 +151,7 @@ def test_a_log_that_another_process_reads_is_named(
     monkeypatch.setattr("memoriter.store.database.PURGE_S", 0.0)
     inner = entries._store.database if database == "_store" else entries._index._database  # type: ignore[attr-defined]
     monkeypatch.setattr(inner, "_empty_log", lambda: False)
-    assert entries.forget(entry.id).not_covered == (*KEPT, sentence("forget.busy_logs"))
+    assert entries.erase(entry.id).not_covered == (*KEPT, sentence("forget.busy_logs"))
     assert not entries._eraser.is_pending()
 
 
@@ -145,17 +160,17 @@ def test_vectors_in_pinecone_have_copies_that_cannot_be_reached(
 ) -> None:
     entry = remember(entries)
     monkeypatch.setattr(entries._index, "remote", "Pinecone")
-    remote = (*KEPT, sentence("forget.remote", store="Pinecone"))
-    assert entries.forget(entry.id, dry_run=True).not_covered == remote
+    remote = (*KEPT[:-1], sentence("forget.remote", store="Pinecone"), KEPT[-1])
+    assert entries.erase(entry.id, dry_run=True).not_covered == remote
     monkeypatch.setattr(entries._follower, "embedder", None)  # then no vector was ever sent
-    assert entries.forget(entry.id, dry_run=True).not_covered == KEPT
+    assert entries.erase(entry.id, dry_run=True).not_covered == KEPT
 
 
 def test_entries_without_an_embedder_are_erased(open_in_files: Any) -> None:
     entries = open_in_files(False)
     assert entries._follower.embedder is None
     entry = remember(entries)
-    assert entries.forget(entry.id) == Receipt((entry.id,), COVERED, KEPT)
+    assert entries.erase(entry.id) == Receipt((entry.id,), COVERED, KEPT)
 
 
 def test_opening_leaves_an_erasure_to_the_process_that_is_completing_it(
@@ -163,7 +178,7 @@ def test_opening_leaves_an_erasure_to_the_process_that_is_completing_it(
 ) -> None:
     entry = remember(entries)
     monkeypatch.setattr(entries._eraser, "complete", lambda _: ())  # killed before the index was erased
-    entries.forget(entry.id)
+    entries.erase(entry.id)
     with entries._index.lock("erasure", 0.0):
         assert open_in_files()._eraser.is_pending() is True
     assert open_in_files()._eraser.is_pending() is False
@@ -204,7 +219,7 @@ def test_words_that_other_entries_contain_stay_in_the_ledger(entries: Entries) -
     for session, query in {**kept, **cleared}.items():
         recall(entries, query, session)
     recall(entries, "where to?", "its id", entry.id)
-    entries.forget(entry.id)
+    entries.erase(entry.id)
     assert queries(entries) == {**kept, "its word": "", "its text": "", "its id": ""}
 
 
@@ -213,7 +228,7 @@ def test_a_forgotten_text_is_cleared_from_the_ledger_even_if_its_words_are_commo
     remember(entries, "A heron stands in the street")
     recall(entries, "what is heron street?", "its text")
     recall(entries, "where is the heron?", "another", block="The heron is in the street")
-    entries.forget(entry.id)
+    entries.erase(entry.id)
     assert queries(entries) == {"its text": "", "another": "where is the heron?"}
 
 
@@ -221,9 +236,9 @@ def test_recalls_of_a_session_are_cleared_with_its_entries(entries: Entries) -> 
     remember(entries, "A heron stands in the water", session="one")
     recall(entries, "what is the weather?", "one")
     recall(entries, "what is the weather?", "two")
-    entries.forget(session="one", dry_run=True)
+    entries.erase(Selection(session="one"), dry_run=True)
     assert queries(entries) == {"one": "what is the weather?", "two": "what is the weather?"}
-    entries.forget(session="one")
+    entries.erase(Selection(session="one"))
     assert queries(entries) == {None: "", "two": "what is the weather?"}
 
 
@@ -234,7 +249,7 @@ def test_a_forgotten_text_is_not_captured_again_but_a_purged_one_is(entries: Ent
     entry = remember(entries)
     entries._eraser.erase([entry.id], actor="cleanup", tombstones=False)
     assert entries.add_draft(Draft(TEXT, "fact", on_purpose=False)).action == "added"
-    entries.forget(entries.list()[0].id)
+    entries.erase(entries.list()[0].id)
     assert entries.add_draft(Draft(TEXT, "fact", on_purpose=False)).action == "refused"
     assert [event.kind for event in entries.history(entry.id)] == ["add", "purge"]
     assert [(event.before, event.after, event.note) for event in entries.history(entry.id)] == [
@@ -276,4 +291,4 @@ def test_a_query_that_means_none_for_certain_offers_five(open_in_files: Any) -> 
     entries = open_in_files()
     for number in range(7):
         remember(entries, f"The heron {number}x{number} stands in the water")
-    assert len(entries.forget(query="heron water").candidates) == MAX_CANDIDATES == 5
+    assert len(entries.erase(Selection(query="heron water")).candidates) == MAX_CANDIDATES == 5

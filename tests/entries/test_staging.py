@@ -11,7 +11,7 @@ import pytest
 from lab.soak.bytescan import holders
 from memoriter.entries import Draft, Entries, EntryOptions
 from memoriter.errors import NotFound, WriteError
-from memoriter.records import Entry, Turn
+from memoriter.records import Entry, Selection, Turn
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
 
@@ -194,10 +194,10 @@ def test_forgetting_covers_entries_in_every_state(careful: Entries, tmp_path: Pa
     careful.reject([stored(careful, "Rejected quokkazebra42 code of the vault").id])
     mine = careful.add_draft(Draft(secret, "fact")).entry
     assert mine is not None
-    careful.forget(mine.id)
+    careful.erase(mine.id)
     with pytest.raises(NotFound):
         careful.get(first.id)
-    careful.forget(since=0)
+    careful.erase(Selection(since=0))
     assert holders(tmp_path / "agent", "quokkazebra42") == []
 
 
@@ -207,7 +207,7 @@ def test_forgetting_covers_staged_entries_absorbed_by_a_paraphrase(careful: Entr
     other = stored(careful, "Our codename is quokkazebra42")
     (done,) = careful.approve([other.id])
     assert (done.action, done.entry.id) == ("repeated", first.id)
-    assert set(careful.forget(first.id).forgotten) == {first.id, other.id}
+    assert set(careful.erase(first.id).forgotten) == {first.id, other.id}
     assert holders(tmp_path / "agent", "quokkazebra42") == []
 
 
@@ -228,7 +228,7 @@ def test_an_export_contains_staged_entries(careful: Entries, tmp_path: Path, clo
 def test_an_export_leaves_out_what_was_forgotten_or_rejected(careful: Entries) -> None:
     stay, hidden = careful.add("Anna leads the project"), careful.add("The codename is quokkazebra42")
     waiting = stored(careful, "The deploy key is in the vault")
-    careful.forget(hidden.entry.id, erase=False)
+    careful.forget(hidden.entry.id)
     careful.reject([waiting.id])
     exported = [json.loads(line) for line in careful.export()][1:]
     assert [line["entry"]["id"] for line in exported] == [stay.entry.id]

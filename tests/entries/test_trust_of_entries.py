@@ -46,7 +46,7 @@ def test_an_agent_hides_an_entry_of_the_owner_and_only_the_owner_erases_it(memor
     assert memory.entries.get(entry.id).text == TEA
     memory.entries.approve(entry.id)
     assert [one.text for one in memory.entries.list()] == [TEA]
-    assert memory.entries.forget(entry.id).forgotten == (entry.id,)
+    assert memory.entries.erase(entry.id).forgotten == (entry.id,)
 
 
 def test_an_agent_cannot_make_the_memory_refuse_the_words_of_the_owner(memory: Memory) -> None:
@@ -59,7 +59,7 @@ def test_an_agent_cannot_make_the_memory_refuse_the_words_of_the_owner(memory: M
 def test_what_the_owner_forgot_stays_forgotten(memory: Memory) -> None:
     entry = memory.entries.add(TEA).entry
     assert entry is not None
-    memory.entries.forget(entry.id)
+    memory.entries.erase(entry.id)
     assert said(memory, TEA) == ["refused"]
 
 
@@ -180,6 +180,6 @@ def test_an_import_does_not_bring_back_what_was_forgotten(memory: Memory, tmp_pa
     entry = memory.entries.add(TEA).entry
     assert entry is not None
     exported = "\n".join(memory.entries.export())
-    memory.entries.forget(entry.id)
+    memory.entries.erase(entry.id)
     assert memory.entries.import_(exported) == Imported(0, 0, 1)
     assert memory.entries.list(states=()) == []

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from memoriter.memory import Memory
-from memoriter.records import Entry
+from memoriter.records import Entry, Selection
 from memoriter.testing import HashEmbedder
 
 
@@ -81,7 +81,7 @@ def test_with_the_setting_a_statement_does_not_change_entries_of_other_workspace
 
 def test_forgetting_names_the_other_workspaces_whose_notes_it_does_not_reach(two: Path) -> None:
     with opened(two, "work") as memory:
-        receipt = memory.forget(query="We deploy with Ansible")
+        receipt = memory.erase(Selection(query="We deploy with Ansible"))
     assert "notes of other workspaces, and their indexes: family. Forget it there too" in receipt.not_covered
 
 

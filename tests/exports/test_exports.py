@@ -20,7 +20,7 @@ from memoriter.extensions.claude_code.transcripts import import_claude_code
 from memoriter.extensions.exports import import_export
 from memoriter.extensions.openclaw.importing import import_openclaw
 from memoriter.importing import ImportReport
-from memoriter.records import Imported
+from memoriter.records import Imported, Selection
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
 
@@ -514,5 +514,5 @@ def test_an_import_is_erased_by_its_source(memory: Memory, tmp_path: Path) -> No
     file = tmp_path / "mem0.json"
     file.write_text(json.dumps(MEM0), encoding="utf-8")
     import_export(memory, file)
-    assert len(memory.forget(source="import:mem0").forgotten) == 2
+    assert len(memory.erase(Selection(source="import:mem0")).forgotten) == 2
     assert memory.entries.list() == []

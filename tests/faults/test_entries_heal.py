@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoriter import Memory
+from memoriter.records import Selection
 from memoriter.testing import HashEmbedder
 
 COUNT = 60
@@ -51,7 +52,7 @@ def found(memory: Memory, number: int) -> bool:
 
 
 def forget(memory: Memory) -> object:
-    return memory.forget(query=text_of(3)).forgotten
+    return memory.erase(Selection(query=text_of(3))).forgotten
 
 
 WAYS: dict[str, Callable[[Memory], object]] = {
@@ -134,7 +135,7 @@ def test_an_interrupted_erasure_does_not_lock_the_entries_behind_a_damaged_index
     for page in range(1, (home / "agents/main/entries/index.db").stat().st_size // 8192):
         zero_page(home, page)
     with opened(home) as memory:
-        receipt = memory.forget(query=text_of(8))
+        receipt = memory.erase(Selection(query=text_of(8)))
         assert len(receipt.forgotten) == 1
         assert len(memory.entries.list()) == kept - 1
         assert not found(memory, 8)

@@ -15,6 +15,7 @@ from memoriter import MemoriterError, Memory, StoreBroken
 from memoriter.backup.creating import create
 from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
+from memoriter.records import Selection
 from memoriter.sessions.transcripts import Transcripts
 from memoriter.store import checksums
 from memoriter.testing import HashEmbedder
@@ -98,7 +99,7 @@ def test_a_change_of_any_value_past_the_program_is_reported_and_a_change_by_it_i
     with opened(home) as memory:
         memory.recall("which project deploys with quartz3?")
         memory.entries.update(memory.entries.list()[0].id, text="The office moved to Lyon.")
-        memory.forget(memory.entries.list()[5].id)
+        memory.erase(memory.entries.list()[5].id)
         memory.entries.undo(memory.entries.list()[3].id)
         memory.entries.cleanup()
         assert memory.entries.check(deep=True) == []
@@ -249,7 +250,7 @@ def test_any_damage_to_the_database_is_an_error_of_this_package(home: Path, seed
             lambda: memory.recall("quartz3"),
             memory.entries.recalls,
             lambda: memory.remember("The office moved to Lyon."),
-            lambda: memory.forget(query="Project heron3 deploys with quartz3."),
+            lambda: memory.erase(Selection(query="Project heron3 deploys with quartz3.")),
             memory.entries.cleanup,
         ):
             with suppress(MemoriterError):

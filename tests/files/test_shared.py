@@ -18,7 +18,7 @@ from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
 from memoriter.llm.budget import Budgeted
 from memoriter.memory import parts_of
-from memoriter.records import Turn
+from memoriter.records import Selection, Turn
 from memoriter.server.http.auth import Tickets, Tokens
 from memoriter.sessions.progress import SessionState
 from memoriter.sessions.queue import SessionRequest
@@ -132,7 +132,7 @@ def work_in_folder(memory: Memory) -> None:
 def forget(memory: Memory) -> None:
     memory.save("The spare key is under the pot.")
     memory.remember("The spare key is under the pot.")
-    memory.forget(query="The spare key is under the pot.")
+    memory.erase(Selection(query="The spare key is under the pot."))
 
 
 def keep_transcript(memory: Memory) -> None:

@@ -124,7 +124,7 @@ def test_no_door_shows_a_memory_of_another_tenant(tenants: list[Tenant], postgre
         def forget_the_newest(self, number: int) -> None:
             entries = tenants[number].memory.entries
             for entry in entries.list(limit=1):
-                entries.forget(entry.id)
+                entries.erase(entry.id)
 
         @rule(number=chosen, query=st.sampled_from((*SUBJECTS, "tenantword0", "tenantword1", "tenantword2")))
         def search(self, number: int, query: str) -> None:

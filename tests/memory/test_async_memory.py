@@ -74,7 +74,7 @@ def test_a_story_in_an_event_loop(note, workspace: Path, tmp_path: Path) -> None
             assert len(await memory.entries.export()) == 2  # a header and the entry
             assert "tabs" in (await memory.recall("Does the user prefer tabs?")).text
             assert [file.path for file in await memory.notes.list()] == ["memory/a.md"]
-            receipt = await memory.forget(remembered.entry.id)
+            receipt = await memory.erase(remembered.entry.id)
             assert receipt.forgotten == (remembered.entry.id,)
             with pytest.raises(NotFound):
                 await memory.read("memory/missing.md")

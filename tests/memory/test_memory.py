@@ -17,7 +17,7 @@ import memoriter
 from memoriter import AsyncMemory, BadArgument, Memory, MemoryClosed, NotFound, PathRefused, Turn
 from memoriter.memory import parts_of
 from memoriter.memory_parts import MemoryParts
-from memoriter.records import Query, Recall, SyncReport
+from memoriter.records import Query, Recall, Selection, SyncReport
 from memoriter.testing import FailingEmbedder, HashEmbedder
 
 
@@ -419,7 +419,7 @@ def test_a_statement_is_remembered_found_recalled_and_forgotten(workspace: Path,
         assert [hit.snippet for hit in memory.search("prefer tabs")] == ["I prefer tabs"]
         assert "I prefer tabs" in memory.recall("Do I prefer tabs?").text
         assert [entry.text for entry in memory.entries.list(type="user_preference")] == ["I prefer tabs"]
-        assert memory.forget(query="I prefer tabs").forgotten == (remembered.entry.id,)
+        assert memory.erase(Selection(query="I prefer tabs")).forgotten == (remembered.entry.id,)
         assert memory.entries.list() == []
 
 

@@ -14,10 +14,12 @@ def test_lines_are_erased_from_logs_of_agents_too(workspace: Path) -> None:
         notebook.save("Anna prefers tea.").path,
         notebook.save("Anna prefers tea.", trust="agent").path,
     ]
-    assert erase_lines(workspace / "memory", ["Anna prefers tea."]) == (
-        tuple(sorted(Path(path).name for path in paths)),
-        (),
-    )
+    would = erase_lines(workspace, "memory", ["Anna prefers tea."], dry_run=True)
+    assert all("Anna" in (workspace / path).read_text(encoding="utf-8") for path in paths)
+    assert sorted(at.path for at in would.lines) == sorted(paths)
+    for at in would.lines:
+        assert (workspace / at.path).read_text(encoding="utf-8").splitlines()[at.line - 1] == at.text
+    assert erase_lines(workspace, "memory", ["Anna prefers tea."]) == would
     assert not any("Anna" in (workspace / path).read_text(encoding="utf-8") for path in paths)
 
 
@@ -26,8 +28,7 @@ def test_an_agent_cannot_erase_lines_from_logs_of_the_owner(workspace: Path) -> 
     mine, agents = notebook.save("Anna prefers tea."), notebook.save("Anna prefers tea.", trust="agent")
     before = (workspace / mine.path).read_bytes()
     name = Path(mine.path).name
-    assert erase_lines(workspace / "memory", ["Anna prefers tea."], trust="agent") == (
-        (Path(agents.path).name,),
-        (f"daily logs of the owner that say it, which only the owner may change: {name}",),
-    )
+    erased = erase_lines(workspace, "memory", ["Anna prefers tea."], trust="agent")
+    assert [at.path for at in erased.lines] == [agents.path]
+    assert erased.left == (f"daily logs of the owner that say it, which only the owner may change: {name}",)
     assert (workspace / mine.path).read_bytes() == before

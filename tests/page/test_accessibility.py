@@ -88,6 +88,9 @@ def test_panels_and_dialogs_have_no_problems(axe: str, gateway: Served, visit: V
         assert problems(page, axe) == []
         page.keyboard.press("Escape")
     page.locator("[data-do=forget]").click()
+    expect(page.get_by_role("button", name="Erase now …")).to_be_visible()
+    assert problems(page, axe) == []
+    page.get_by_role("button", name="Erase now …").click()
     expect(page.get_by_role("button", name="Erase permanently")).to_be_visible()
     assert problems(page, axe) == []
     page.keyboard.press("Escape")

@@ -181,6 +181,7 @@ def test_forgetting_shows_a_preview_and_then_a_receipt(gateway: Served, visit: V
     page = visit(gateway, f"#/memories/{entry}").page
     press(page, "Forget")
     dialog = page.get_by_role("dialog")
+    dialog.get_by_role("button", name="Erase now …").click()
     expect(dialog).to_contain_text("Nothing has been erased yet")
     expect(dialog.get_by_role("heading", name="Not erased")).to_be_visible()
     assert text_of(gateway, entry) == "The alarm code is the year of the flood"

@@ -50,7 +50,7 @@ def opened(page: Page, way: str) -> Locator:
 
 
 def look(dialog: Locator) -> None:
-    dialog.get_by_role("button", name="Show what would be erased").click()
+    dialog.get_by_role("button", name="Show what would be forgotten").click()
 
 
 def test_a_query_offers_candidates_and_only_selected_ones_are_erased(gateway: Served, visit: Visit) -> None:
@@ -68,6 +68,7 @@ def test_a_query_offers_candidates_and_only_selected_ones_are_erased(gateway: Se
     expect(dialog.locator(".to-erase")).to_contain_text("needs new varnish")
     expect(dialog.locator(".to-erase")).not_to_contain_text("boathouse")
     assert len(kept(gateway, "canoe")) == 2
+    dialog.get_by_role("button", name="Erase now …").click()
     dialog.get_by_role("button", name="Erase permanently").click()
     expect(dialog.locator(".receipt")).to_contain_text("Receipt: 1 memory erased")
     dialog.locator(".receipt").get_by_role("button", name="Close").click()
@@ -75,11 +76,24 @@ def test_a_query_offers_candidates_and_only_selected_ones_are_erased(gateway: Se
     assert kept(gateway, "canoe") == ["The canoe hangs in the boathouse"]
 
 
+def test_forgetting_hides_memories_and_can_be_undone(gateway: Served, visit: Visit) -> None:
+    (rudder,) = learned(gateway, "The rudder is made of oak")
+    page = visit(gateway, f"#/memories/{rudder}").page
+    page.get_by_role("button", name="Forget", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("These are hidden at once.")
+    dialog.get_by_role("button", name="Forget", exact=True).click()
+    expect(dialog.locator(".receipt")).to_contain_text("1 memory forgotten")
+    assert gateway.ask("entries.get", id=rudder)["entry"]["state"] == "rejected"
+    gateway.ask("entries.undo", id=rudder)
+    assert gateway.ask("entries.get", id=rudder)["entry"]["state"] == "active"
+
+
 def test_a_query_without_matches_says_so(gateway: Served, visit: Visit) -> None:
     dialog = opened(visit(gateway, "#/memories").page, "By content")
     dialog.get_by_label("What should be forgotten?").fill("qwertz uiop")
     look(dialog)
-    expect(dialog.get_by_role("alert")).to_have_text("No memories match. Nothing would be erased.")
+    expect(dialog.get_by_role("alert")).to_have_text("No memories match. Nothing would be forgotten.")
 
 
 def test_a_whole_conversation_is_forgotten_after_a_preview(gateway: Served, visit: Visit) -> None:
@@ -100,6 +114,7 @@ def test_a_whole_conversation_is_forgotten_after_a_preview(gateway: Served, visi
     page.get_by_role("button", name="Forget …").click()
     look(dialog)
     count = len(gateway.ask("entries.forget", session="harbour talk", dryRun=True)["forgotten"])
+    dialog.get_by_role("button", name="Erase now …").click()
     dialog.get_by_role("button", name=f"Erase {count} memories permanently").click()
     receipt = dialog.locator(".receipt")
     expect(receipt).to_contain_text(f"Receipt: {count} memories erased")
@@ -116,6 +131,8 @@ def test_memories_added_after_the_preview_are_not_erased_unseen(gateway: Served,
     dialog.get_by_label("Conversation").fill("oars")
     look(dialog)
     expect(dialog.locator(".to-erase li")).to_have_count(1)
+    dialog.get_by_role("button", name="Erase now …").click()
+    expect(dialog.get_by_role("button", name="Erase permanently")).to_be_visible()
     learned(gateway, "Two oars are broken", session="oars")
     dialog.get_by_role("button", name="Erase permanently").click()
     expect(dialog.get_by_role("alert")).to_contain_text("in the meantime")
@@ -128,6 +145,8 @@ def test_memories_merged_after_the_preview_are_not_erased_unseen(gateway: Served
     page.get_by_role("button", name="Forget", exact=True).click()
     dialog = page.get_by_role("dialog")
     expect(dialog.locator(".to-erase li")).to_have_count(1)
+    dialog.get_by_role("button", name="Erase now …").click()
+    expect(dialog.get_by_role("button", name="Erase permanently")).to_be_visible()
     gateway.ask("entries.merge", ids=[rope, knot], text="Ropes and knots are done with care")
     dialog.get_by_role("button", name="Erase permanently").click()
     expect(dialog.get_by_role("alert")).to_contain_text("in the meantime")
@@ -154,7 +173,7 @@ def test_memories_are_chosen_by_date(gateway: Served, visit: Visit) -> None:
     expect(dialog.get_by_role("alert")).to_have_text("Choose at least one date.")
     dialog.get_by_label("To", exact=True).fill("2020-01-01")
     look(dialog)
-    expect(dialog.get_by_role("alert")).to_have_text("No memories match. Nothing would be erased.")
+    expect(dialog.get_by_role("alert")).to_have_text("No memories match. Nothing would be forgotten.")
 
 
 def test_selected_memories_are_forgotten_with_their_versions(gateway: Served, visit: Visit) -> None:
@@ -169,6 +188,7 @@ def test_selected_memories_are_forgotten_with_their_versions(gateway: Served, vi
     page.locator(".several").get_by_role("button", name="Forget").click()
     dialog = page.get_by_role("dialog")
     expect(dialog.locator(".to-erase li")).to_have_count(4)
+    dialog.get_by_role("button", name="Erase now …").click()
     dialog.get_by_role("button", name="Erase 4 memories permanently").click()
     expect(dialog.locator(".receipt")).to_contain_text("Receipt: 4 memories erased")
     assert kept(gateway, "are kept") == []

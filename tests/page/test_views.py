@@ -326,7 +326,7 @@ def test_a_recall_shows_what_entered_the_prompt_then(gateway: Served, visit: Vis
     page.get_by_role("button", name="Copy this text").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     assert page.evaluate("navigator.clipboard.readText()") == recalled["text"]
-    gateway.ask("entries.forget", id=entry)
+    gateway.ask("entries.erase", id=entry)
     page.reload()
     expect(page.locator(".panel .statement")).to_have_text("(query erased)")
     expect(page.locator(".panel")).not_to_contain_text("Amália")

@@ -73,7 +73,7 @@ def test_a_life_of_entries(entries: Entries, open_database: Open) -> None:
     stats = entries.stats()
     assert (stats["total"], stats["average_importance"]) == (2, (tea.importance + coffee.importance) / 2)
     assert sum(bucket.captured for bucket in entries.timeline(buckets=4)) == 2
-    receipt = entries.forget(coffee.id)
+    receipt = entries.erase(coffee.id)
     assert receipt.forgotten == (coffee.id,)
     assert changed.text not in repr(entries.history(coffee.id))
     assert entries.add_draft(Draft(coffee.text, "fact", on_purpose=False)).action == "refused"
@@ -126,7 +126,7 @@ def test_the_ledger(entries: Entries, open_database: Open) -> None:
     assert ledger.get("r019") == recall(19, (tea.id, "other"))
     assert entries.get(tea.id).access_count == 20
     assert ledger.prune(19.0) == 15
-    entries.forget(tea.id)
+    entries.erase(tea.id)
     cleared = ledger.get("r019")
     assert (cleared.query, cleared.block, cleared.considered[0].text) == ("", "", "")
 

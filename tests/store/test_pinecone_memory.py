@@ -70,8 +70,8 @@ def test_forgetting_deletes_the_vectors_and_says_what_it_cannot_promise(
     account: FakePinecone, memory: Memory
 ) -> None:
     remembered = memory.remember("My old address is 5 Elm Street")
-    memory.entries.forget(remembered.entry.id, dry_run=True)
-    receipt = memory.entries.forget(remembered.entry.id)
+    memory.entries.erase(remembered.entry.id, dry_run=True)
+    receipt = memory.entries.erase(remembered.entry.id)
     assert REMOTE in receipt.not_covered
     assert not any("does not answer" in line for line in receipt.not_covered)
 
@@ -84,7 +84,7 @@ def test_forgetting_while_pinecone_is_down_is_completed_at_the_next_start(
     memory.entries._index.refresh(parts_of(memory).embedder.identity)  # uploads the vector
     [namespace] = [name for name, vectors in account.namespaces.items() if vectors]
     account.fault = "500"
-    receipt = memory.entries.forget(remembered.entry.id)
+    receipt = memory.entries.erase(remembered.entry.id)
     assert any(line.startswith("vectors in Pinecone, not deleted yet") for line in receipt.not_covered)
     assert len(account.namespaces[namespace]) == 1
     account.fault = None
@@ -98,7 +98,7 @@ def test_forgetting_after_a_switch_to_another_engine_says_what_is_left_there(
     remembered = memory.remember("My old address is 5 Elm Street")
     memory.entries._index.refresh(parts_of(memory).embedder.identity)  # uploads the vector
     memory.close()
-    receipt = open_memory().entries.forget(remembered.entry.id)
+    receipt = open_memory().entries.erase(remembered.entry.id)
     assert receipt.not_covered[-1] == (
         "vectors in Pinecone, which is no longer the vector engine: delete them there"
     )

@@ -53,7 +53,7 @@ def test_two_machines_share_one_index(settings: dict[str, object], tmp_path: Pat
     with machine("three") as three:
         assert three.sync().changed == 0  # another machine has indexed everything
         [entry] = three.entries.list()
-        three.forget(entry.id)
+        three.erase(entry.id)
         assert three.entries.search("Zürich").hits == ()
     with machine("one") as one:
         assert "memory/tea.md" in found(one, "green tea")

@@ -55,7 +55,7 @@ def test_operations_that_write_need_write_or_admin_access() -> None:
     }  # fmt: skip
     owners = {name for name, tool in OPERATIONS.items() if tool.access == "admin"}
     entries = (
-        *("add", "edit", "merge", "supersede", "undo", "forget"),
+        *("add", "edit", "merge", "supersede", "undo", "forget", "erase"),
         *("approve", "reject", "export", "import", "undo_import"),
     )
     notes = ("text", "put", "waiting", "approve")

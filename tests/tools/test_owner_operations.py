@@ -132,15 +132,18 @@ def test_staged_entries_are_approved_or_rejected(open_memory) -> None:
 def test_forgetting_returns_a_receipt(open_memory) -> None:
     memory = open_memory()
     entry = call(memory, "entries.add", {"text": "I drink tea"})["entry"]
-    trial = call(memory, "entries.forget", {"id": entry["id"], "dryRun": True})
-    assert (trial["forgotten"], trial["dryRun"]) == ([entry["id"]], True)
-    receipt = call(memory, "entries.forget", {"id": entry["id"]})
-    assert receipt["forgotten"] == [entry["id"]]
-    assert receipt["covered"]
-    assert receipt["notCovered"]
-    assert call(memory, "entries.get", {"id": entry["id"]})["error"].startswith("There is no entry")
-    assert call(memory, "entries.forget", {})["error"].startswith("Name what to forget in exactly one way")
-    assert call(memory, "entries.undo", {})["error"].endswith("cannot be restored.")
+    for operation, state in (("entries.forget", "rejected"), ("entries.erase", "forgotten")):
+        trial = call(memory, operation, {"id": entry["id"], "dryRun": True})
+        assert (trial["forgotten"], trial["dryRun"]) == ([entry["id"]], True)
+        receipt = call(memory, operation, {"id": entry["id"]})
+        assert receipt["forgotten"] == [entry["id"]]
+        assert receipt["covered"]
+        assert receipt["notCovered"]
+        assert call(memory, operation, {})["error"].startswith("Name what to forget in exactly one way")
+        found = call(memory, "entries.get", {"id": entry["id"]})
+        assert found["entry"]["state"] == state if state == "rejected" else "error" in found
+    erased = call(memory, "entries.undo", {"id": entry["id"]})
+    assert erased["error"].endswith("cannot be restored.")
 
 
 def test_an_export_can_be_imported_elsewhere(open_memory, tmp_path: Path) -> None:
@@ -271,7 +274,7 @@ def test_recalls_are_listed_in_pages_with_their_reasons(note, open_memory) -> No
         kinds["entry"]["score"], abs=2e-6
     )
     assert [each["id"] for each in call(memory, "entries.get", {"id": entry["id"]})["recalls"]] == seen
-    call(memory, "entries.forget", {"id": entry["id"]})
+    call(memory, "entries.erase", {"id": entry["id"]})
     gone = call(memory, "recalls.get", {"id": told[0]})
     assert gone["query"] == ""
     assert [each.get("text") for each in gone["considered"] if each["kind"] == "entry"] == [None]

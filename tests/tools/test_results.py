@@ -63,6 +63,7 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("entries.forget", {"id": FIRST, "dryRun": True}),
     ("entries.forget", {"query": "something"}),
     ("entries.forget", {"session": "unknown"}),
+    ("entries.erase", {"session": "unknown"}),
     ("entries.approve", {"ids": []}),
     ("entries.reject", {"ids": []}),
     ("entries.export", {}),

@@ -209,8 +209,7 @@ def test_codes_of_sentences_are_in_the_result_on_request(open_memory) -> None:
     memory.entries.add("I drink green tea", trust="agent")
     asked = {"query": "I drink green tea"}
     assert "codes" not in Toolbox(memory).call("memory_forget", asked)
-    memory.entries.add("I drink green tea", trust="agent")
-    receipt = Toolbox(memory, codes=True).call("memory_forget", asked)
+    receipt = Toolbox(memory, codes=True).call("memory_forget", {**asked, "erase": True})
     assert receipt["codes"]["its history"] == {"code": "forget.history", "details": {}}
 
 

@@ -10,7 +10,7 @@ import time
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -227,35 +227,35 @@ def forget(
 ) -> None:
     """Forget entries. They are hidden at once and erased after the retention time (30 days); `undo` restores them.
 
-    With --now every copy is erased at once. Prints what was erased and what could not be.
+    With --now every copy is erased at once, and so are the lines of daily logs that say exactly the same: they are
+    listed before you confirm. Prints which notes and sessions still say it.
     """
     from memoriter.cli import entry_tables
     from memoriter.errors import NotFound
+    from memoriter.records import Selection
 
     if as_json and not (yes or dry_run):
         raise typer.BadParameter(
             "It cannot ask for confirmation. Add --yes to forget, or --dry-run to see what would be erased.",
             param_hint="--json",
         )
-    selection: dict[str, Any] = {
-        "query": query, "session": session, "source": source, "since": _parse_day(since),
-    }  # fmt: skip
+    what = Selection(entry_id, query, session, source, _parse_day(since))
     with context.obj.memory() as memory:
+        forget_ = memory.erase if now else memory.forget
         try:
-            receipt = memory.entries.forget(entry_id, **selection, erase=now, dry_run=True)
+            receipt = forget_(what, dry_run=True)
         except NotFound as error:
             raise NotFound(f"{error} To forget an entry by what it says, use --query.") from error
         if (guess := entry_tables.clear_candidate(receipt)) and not (dry_run or yes or as_json):
-            typer.echo(f"{guess.id[:8]}  {' '.join(guess.text.split())}")
-            typer.confirm("Forget this entry?", abort=True)
-            entry_id, selection, yes = guess.id, {}, True
-            receipt = memory.entries.forget(entry_id, erase=now, dry_run=True)
+            what = Selection(guess.id)
+            receipt = forget_(what, dry_run=True)
         if receipt.forgotten and not dry_run:
             if not yes:
                 entry_tables.entries(list(memory.entries.get_many(receipt.forgotten).values()), as_json=False)
+                entry_tables.note_lines(receipt)
                 verb = "Permanently erase" if now else "Forget"
                 typer.confirm(f"{verb} {entry_tables.count_entries(len(receipt.forgotten))}?", abort=True)
-            receipt = memory.forget(entry_id, **selection, erase=now)
+            receipt = forget_(what)
         if source is not None and not (receipt.forgotten or as_json):
             known = ", ".join(memory.entries.facets().sources) or "none"
             raise NotFound(f"No entry comes from the source {source!r}. Sources of entries: {known}.")

@@ -212,20 +212,43 @@ def receipt(result: Receipt, as_json: bool, *, erased: bool) -> None:
             "No entry matches for certain, and nothing was forgotten. Forget one of these by its id:"
         )
         entries([hit.entry for hit in result.candidates], as_json=False)
-        return
-    if not result.forgotten:
+    elif not result.forgotten:
         console().print("No entry matches. Nothing was forgotten.")
+    if not result.forgotten:
+        _mentions(result)
         return
-    verb = "Would forget" if result.dry_run else "Forgot"
+    verb = (
+        ("Would erase" if erased else "Would forget") if result.dry_run else "Erased" if erased else "Forgot"
+    )
     ids = ", ".join(id_[:8] for id_ in result.forgotten)
     console().print(f"{verb} {count_entries(len(result.forgotten))}: {ids}")
     for title, lines in (("Covered", result.covered), ("Not covered", result.not_covered)):
         for line in lines:
             console().print(f"  {title}: {line}")
+    note_lines(result)
+    _mentions(result)
     if not erased and not result.dry_run:
         console().print(
-            f"Restore with `memoriter undo {result.forgotten[0][:8]}`. Erase at once with `memoriter forget --now`."
+            f"Restore with `memoriter undo {result.forgotten[0][:8]}`. "
+            f"Erase at once with `memoriter forget {result.forgotten[0][:8]} --now`."
         )
+
+
+def note_lines(result: Receipt) -> None:
+    """Print the lines of notes that are erased with the entries."""
+    if result.note_lines:
+        console().print(
+            "Lines of daily logs that are erased too:" if result.dry_run else "Lines of daily logs, erased:"
+        )
+    for at in result.note_lines:
+        console().print(plain(f"  {at.path}:{at.line}  {at.text}"))
+
+
+def _mentions(result: Receipt) -> None:
+    if result.mentions:
+        console().print("Notes and sessions that still say it:")
+    for place in result.mentions:
+        console().print(plain(f"  {place}"))
 
 
 def cleaned_up(counts: CleanedUp, as_json: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memoriter.entries import merge
 from memoriter.entries.drafts import Draft
 from memoriter.entries.judging import Judge
-from memoriter.entries.staging import Approval, StagingArea
+from memoriter.entries.staging import Approval, StagingArea, refusal
 from memoriter.records import Remembered
 from memoriter.sentences import join, sentence
 from memoriter.store.entry_rows import EntryFilter
@@ -68,8 +68,9 @@ class EntryAdder:
     def _judge_and_write(
         self, draft: Draft, start_seq: int, actor: str, replaces: str | None, near: merge.Nearby
     ) -> Remembered:
-        if refusal := self._refusal(draft, start_seq):
-            return Remembered(None, "refused", note=refusal)
+        if why := refusal(self._store, draft, start_seq):
+            return Remembered(None, "refused", note=why)
+        self._store.clear_tombstone(draft.text)
         verdict = self._judge.judge(draft, replaces, near)
         at = self._clock()
         edits = merge.edits(verdict, draft, at)
@@ -86,13 +87,3 @@ class EntryAdder:
             Edit("supersede", replace(one, state="superseded", superseded_by=by_id, updated_at=at), one)
             for one in rejected
         ]
-
-    def _refusal(self, draft: Draft, start_seq: int) -> str | None:
-        """Return why a forgotten text is refused. Storing it again on purpose, later, clears the tombstone."""
-        forgotten_seq = self._store.tombstone_seq(draft.text, draft.trust)
-        if forgotten_seq is None:
-            return None
-        if draft.on_purpose and forgotten_seq <= start_seq:
-            self._store.clear_tombstone(draft.text)
-            return None
-        return sentence("entry.forgotten")

@@ -17,7 +17,7 @@ from memoriter.entries.adding import EntryAdder
 from memoriter.entries.capture import CaptureLimits, TurnLike
 from memoriter.entries.drafts import TYPES, Draft, DraftFields, type_of
 from memoriter.entries.editing import EntryChanges, EntryEditor
-from memoriter.entries.erase import Eraser, RemoveCopies
+from memoriter.entries.erase import Eraser, OtherCopies
 from memoriter.entries.forgetting import EntryForgetter
 from memoriter.entries.importing import EntryImporter
 from memoriter.entries.lifecycle import CleanupOptions, Lifecycle
@@ -43,6 +43,7 @@ from memoriter.records import (
     RecallPage,
     Receipt,
     Remembered,
+    Selection,
     Trust,
     referenced_id,
 )
@@ -351,41 +352,35 @@ class Entries:
 
     def forget(
         self,
-        entry_id: str | None = None,
+        what: str | Selection,
         *,
-        query: str | None = None,
-        session: str | None = None,
-        source: str | None = None,
-        since: float | None = None,
-        until: float | None = None,
-        erase: bool = True,
         dry_run: bool = False,
         actor: str = "owner",
-        remove_copies: RemoveCopies | None = None,
+        copies: OtherCopies | None = None,
     ) -> Receipt:
-        """Erase every copy of some entries and return a receipt.
+        """Hide entries at once and return a receipt. `undo` restores them until a cleanup erases them.
 
-        Without ``erase`` the entries are hidden. `undo` restores them until the retention time is over and a cleanup
-        erases them.
-
-        Name the entries in exactly one way: by id, query, session, source, or creation time (``since``, ``until``).
-        A query erases only a single certain match; otherwise nothing is erased and the receipt lists candidates.
-        If ``actor`` is "agent", entries of the owner are not erased. They are staged, so that no search finds them,
-        until the owner rejects or approves them. ``remove_copies`` receives the erased texts
-        and removes copies in other places, such as in notes.
+        The cleanup does so after the retention time. ``what`` is an id or a `Selection`. A query hides only a single
+        certain match; otherwise nothing is hidden and the receipt lists candidates. If ``actor`` is "agent", entries
+        of the owner are staged instead: no search finds them, and they wait for the owner to reject or approve them.
+        ``copies`` are searched for places that still say it.
         """
-        return self._forgetter.forget(
-            entry_id,
-            query=query,
-            session=session,
-            source=source,
-            since=since,
-            until=until,
-            erase=erase,
-            dry_run=dry_run,
-            actor=actor,
-            remove_copies=remove_copies,
-        )
+        return self._forgetter.forget(what, actor=actor, dry_run=dry_run, copies=copies)
+
+    def erase(
+        self,
+        what: str | Selection,
+        *,
+        dry_run: bool = False,
+        actor: str = "owner",
+        copies: OtherCopies | None = None,
+    ) -> Receipt:
+        """Erase every copy of entries at once and return a receipt. This cannot be undone.
+
+        ``what`` is as for `forget`; a query also finds hidden entries. If ``actor`` is "agent", entries of the owner
+        are staged instead. ``copies`` are erased too, where they can be.
+        """
+        return self._forgetter.erase(what, actor=actor, dry_run=dry_run, copies=copies)
 
     def cleanup(self) -> CleanedUp:
         """Mark expired entries, and erase entries that expired or were rejected long ago."""

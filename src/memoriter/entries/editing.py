@@ -34,11 +34,11 @@ def undo(
         if if_seq is not None and (newest is None or newest.seq != if_seq):
             raise EditConflict(sentence("entry.conflict"))
         change = _change_to_undo(store.newest_steps(entry_id))
+        if change is None and entry_id and newest and newest.erased:
+            raise EditConflict(sentence("entry.undo_forget"))
         if change is None:
             raise NotFound(sentence("entry.undo_nothing"))
         events = store.change(change)
-        if any(event.kind == "forget" or event.before is event.after is None for event in events):
-            raise EditConflict(sentence("entry.undo_forget"))
         for event in events:
             if _change_to_undo(store.newest_steps(event.entry_id)) != change:
                 raise EditConflict(sentence("entry.undo_newer", id=event.entry_id))
@@ -65,9 +65,14 @@ def redo(
 
 
 def _change_to_undo(steps: Iterable[Step]) -> int | None:
-    """Return the newest change that is in effect: every undo cancels the change before it that was in effect then."""
+    """Return the newest change that is in effect: every undo cancels the change before it that was in effect then.
+
+    Changes of erased entries are skipped.
+    """
     cancelled: dict[str, float] = defaultdict(int)
     for step in steps:
+        if step.erased:
+            continue
         if step.kind == "undo":
             # An entry that was removed is back at its beginning, also if an import had brought many changes of it.
             cancelled[step.entry_id] += math.inf if step.removed else 1

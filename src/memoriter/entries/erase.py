@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from memoriter import logs
 from memoriter.errors import LockTimeout, MemoriterError, StoreError, StoreUnavailable
 from memoriter.files.locks import LOCK_WAIT_S
 from memoriter.index.follow import Follower
-from memoriter.records import EntryHit, Receipt
+from memoriter.records import EntryHit, NoteLine, Receipt
 from memoriter.sentences import sentence
 from memoriter.store.ledger import Quotes, RecallFilter
 from memoriter.text import query_terms
@@ -31,9 +31,17 @@ SURE_LEAD = 0.1
 #: Maximum number of candidates that are offered when no hit is certain.
 MAX_CANDIDATES = 5
 
-NOT_COVERED = tuple(sentence(f"forget.{copy}") for copy in ("backups", "prompts", "notes"))
-RemoveCopies = Callable[[Sequence[str]], tuple[tuple[str, ...], tuple[str, ...]]]
-"""Removes copies of texts in other places. Returns descriptions of what was removed and of what remains."""
+NOT_COVERED = tuple(sentence(f"forget.{copy}") for copy in ("backups", "prompts"))
+
+
+class OtherCopies(Protocol):
+    """Copies of entries outside the entries, such as in notes."""
+
+    def erase(self, texts: Sequence[str], *, dry_run: bool) -> tuple[tuple[NoteLine, ...], tuple[str, ...]]:
+        """Erase the lines that say exactly this. Return them, and descriptions of what remains."""
+
+    def mentions(self, texts: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+        """Return citations of the places that say it, and whether these are all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +77,33 @@ class Eraser:
         actor: str,
         tombstones: bool = True,
         dry_run: bool = False,
-        remove_copies: RemoveCopies | None = None,
+        copies: OtherCopies | None = None,
+        query: str | None = None,
         recalls: RecallFilter | None = None,
     ) -> Receipt:
         """Erase entries and the versions merged with them. Entries that they had superseded are in force again.
 
-        ``tombstones`` prevents the same text from being captured again. ``remove_copies`` receives the texts.
-        ``recalls`` are recalls whose queries are erased too, whatever they say.
+        ``tombstones`` prevents the same text from being captured again. ``copies`` are erased too where they can be,
+        and the receipt names places that still say the texts or the query. ``recalls`` are recalls whose queries are
+        erased too, whatever they say.
         """
         if recalls is not None and not dry_run:
             self._store.erase_recalls(recalls)
         plan = self._plan(ids)
-        if dry_run or not plan.family:
-            covered, kept = (self._covered(), self._not_covered()) if plan.family else ((), ())
-            return Receipt(plan.family, covered, kept, dry_run=dry_run)
-        removed, remaining = _remove_copies(remove_copies, plan.texts) if remove_copies else ((), ())
+        if not plan.family:
+            return Receipt((), dry_run=dry_run)
+        lines, mentions, remaining = _erase_copies(copies, plan.texts, query, dry_run=dry_run)
+        if dry_run:
+            kept = (*self._not_covered(), *remaining)
+            return Receipt(plan.family, self._covered(), kept, (), dry_run, lines, mentions)
         with self._store.transaction():
             if self._store.erased_since(plan.seq, plan.family):
                 plan = self._plan(ids)
             quotes = self._store.quotes(plan.family, plan.words, plan.quotes)
             self._store.erase(plan.family, quotes, at=self._clock(), by=actor, tombstones=tombstones)
         pending = self._complete_now()
-        return Receipt(
-            plan.family, (*self._covered(), *removed), (*self._not_covered(), *remaining, *pending)
-        )
+        kept = (*self._not_covered(), *remaining, *pending)
+        return Receipt(plan.family, self._covered(), kept, note_lines=lines, mentions=mentions)
 
     def _plan(self, ids: Sequence[str]) -> _Plan:
         """Find what to erase. This reads all entries and all recalls, so it is done before the transaction."""
@@ -165,13 +176,23 @@ class Eraser:
         return bool(self._store.unfinished())
 
 
-def _remove_copies(remove: RemoveCopies, texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Remove copies in other places. If that fails, the entry itself is erased anyway and the receipt says so."""
+def _erase_copies(
+    copies: OtherCopies | None, texts: Sequence[str], query: str | None, *, dry_run: bool
+) -> tuple[tuple[NoteLine, ...], tuple[str, ...], tuple[str, ...]]:
+    """Erase copies in other places. Return their lines, the places that still say it, and what else remains.
+
+    If that fails, the entry itself is erased anyway and the receipt says so.
+    """
+    anywhere = sentence("forget.notes")
+    if copies is None:
+        return (), (), (anywhere,)
     try:
-        return remove(texts)
+        lines, left = copies.erase(texts, dry_run=dry_run)
+        places, complete = copies.mentions([*texts, query] if query else texts)
     except (MemoriterError, OSError) as error:
         log.warning("not all copies elsewhere could be removed: %s", error)
-        return (), (str(error),)
+        return (), (), (anywhere, str(error))
+    return lines, places, left if complete else (anywhere, *left)
 
 
 def sure_hit(query: str, hits: Sequence[EntryHit]) -> EntryHit | None:

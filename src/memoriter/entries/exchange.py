@@ -105,7 +105,7 @@ def import_lines(
             known = line.entry.id in added or entries.load([line.entry.id])
             if known or _is_double(entries, line.entry):
                 already += 1
-            elif entries.tombstone_seq(line.entry.text) is not None:
+            elif entries.tombstone(line.entry.text):
                 refused += 1
             else:
                 kept = _without_forgotten(entries, line)
@@ -128,7 +128,7 @@ def _without_forgotten(entries: EntryStore, line: EntryLine) -> EntryLine:
     """Return a line without a history that contains a forgotten text."""
     states = (state for event in line.history for state in (event.before, event.after) if state)
     texts = {state.text for state in states} | {event.said for event in line.history if event.said}
-    forgotten = any(entries.tombstone_seq(text) is not None for text in texts)
+    forgotten = any(entries.tombstone(text) for text in texts)
     return replace(line, history=()) if forgotten else line
 
 

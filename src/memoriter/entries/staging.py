@@ -54,10 +54,8 @@ class StagingArea:
     def stage(self, draft: Draft, start_seq: int, *, actor: str, replaces: str | None = None) -> Remembered:
         """Store a draft as a staged entry. It is on disk when this returns."""
         with self._store.transaction():
-            forgotten_seq = self._store.tombstone_seq(draft.text, draft.trust)
-            if forgotten_seq is not None and not (draft.on_purpose and forgotten_seq <= start_seq):
-                note = sentence("entry.forgotten")
-                return Remembered(None, "refused", note=note)
+            if why := refusal(self._store, draft, start_seq):
+                return Remembered(None, "refused", note=why)
             known = {one.state: one for one in self._store.same_text(draft.text)}
             if "active" in known and is_trusted_like(known["active"].trust, draft.trust):
                 return Remembered(known["active"], "repeated", note=sentence("history.repeated"))
@@ -149,6 +147,22 @@ class StagingArea:
             entries = self._store.apply(merge.approval(verdict, staged, draft, at), at=at, by=actor)
         self._follower.try_follow({} if near.vector is None else {vector_hash(found.text): near.vector})
         return merge.outcome(verdict, entries[0])
+
+
+def refusal(store: EntryStore, draft: Draft, start_seq: int) -> str | None:
+    """Return why a forgotten text is refused; None if it may be stored.
+
+    What is said on purpose after it was forgotten may be stored again, but an agent cannot bring back what the owner
+    forgot. What an agent forgot is not forgotten for the owner.
+    """
+    tombstone = store.tombstone(draft.text)
+    if tombstone is None or (draft.trust == "owner" and tombstone.by_agent):
+        return None
+    if draft.trust != "owner" and not tombstone.by_agent:
+        return sentence("entry.forgotten_by_owner")
+    if draft.on_purpose and tombstone.seq <= start_seq:
+        return None
+    return sentence("entry.forgotten")
 
 
 def _stage_again(old: Entry, draft: Draft, at: float) -> Edit:

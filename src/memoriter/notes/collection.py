@@ -18,7 +18,17 @@ from memoriter.files import edits, shared
 from memoriter.notes.chunking import PENDING, trust_of_note
 from memoriter.notes.editing import NoteEditor, NoteText
 from memoriter.notes.notebook import Notebook
-from memoriter.records import Collection, Excerpt, FoundFile, NoteChunk, NoteFile, Saved, Source, Trust
+from memoriter.records import (
+    Collection,
+    Excerpt,
+    FoundFile,
+    NoteChunk,
+    NoteFile,
+    NoteLine,
+    Saved,
+    Source,
+    Trust,
+)
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.front_matter import front_matter_fields, front_matter_lines
@@ -230,10 +240,11 @@ class Notes:
         """Remove a note. The result has its last text, with which `put` restores it."""
         return self._editor.remove(path, version)
 
-    def erase_lines(self, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
+    def erase_lines(
+        self, texts: Iterable[str], *, trust: Trust = "owner", dry_run: bool = False
+    ) -> ErasedLines:
         """Erase the lines of daily logs that say exactly one of the texts. See `erase_lines`."""
-        folder = self._workspace.root / self._workspace.folder
-        return erase_lines(folder, texts, trust=trust)
+        return erase_lines(self._workspace.root, self._workspace.folder, texts, trust=trust, dry_run=dry_run)
 
     # ---- sessions ---------------------------------------------------------------------------------------------
 
@@ -305,8 +316,8 @@ def _is_pending(head: Sequence[str]) -> bool:
 class ErasedLines(NamedTuple):
     """The result of `erase_lines`."""
 
-    #: Names of the logs that lost lines.
-    changed: tuple[str, ...]
+    #: The lines that were erased, or would be.
+    lines: tuple[NoteLine, ...]
     #: Descriptions of what was not erased.
     left: tuple[str, ...]
 
@@ -315,22 +326,25 @@ class _OwnersLog(Exception):
     """An agent may not change this log."""
 
 
-def erase_lines(folder: Path, texts: Iterable[str], *, trust: Trust = "owner") -> ErasedLines:
-    """Erase the lines of the daily logs in a folder that say exactly one of the texts.
+def erase_lines(
+    root: Path, name: str, texts: Iterable[str], *, trust: Trust = "owner", dry_run: bool = False
+) -> ErasedLines:
+    """Erase the lines of the daily logs in a folder of the workspace that say exactly one of the texts.
 
     A line that says more is a note of its own and stays. An agent erases lines only from logs of agents; the result
     names the owner's logs that contain the text. A log that cannot be read or written does not stop the others.
     """
+    folder = root / name
     forms = {form for form in map(normal_form, texts) if form}
     shared.refresh(folder)
     for inner in (folder.parent, folder, *folder.rglob("*")):
-        if inner.is_dir():
+        if inner.is_dir() and not dry_run:
             edits.sweep(inner)  # a killed writer may have left the whole note
-    changed, owners, failed = list[str](), list[str](), list[str]()
+    lines, owners, failed = list[NoteLine](), list[str](), list[str]()
     for path in sorted(path for path in folder.glob("*.md") if _LOG_NAME.fullmatch(path.name)):
         try:
-            if _erase_from(path, forms, trust):
-                changed.append(path.name)
+            found = _erase_from(path, forms, trust, dry_run=dry_run)
+            lines += [NoteLine(path.relative_to(root).as_posix(), number, text) for number, text in found]
         except _OwnersLog:
             owners.append(path.name)
         except (WriteError, OSError):
@@ -340,28 +354,31 @@ def erase_lines(folder: Path, texts: Iterable[str], *, trust: Trust = "owner") -
         "forget.unreadable_logs": failed,
     }
     return ErasedLines(
-        tuple(changed), tuple(sentence(code, files=", ".join(names)) for code, names in left.items() if names)
+        tuple(lines), tuple(sentence(code, files=", ".join(names)) for code, names in left.items() if names)
     )
 
 
-def _erase_from(path: Path, forms: set[str], trust: Trust) -> bool:
-    """Return whether the log changed. A log without the texts is not opened for writing."""
-    text = edits.read(path)
-    if text is None or _without(text, forms, trust) == text:
-        return False
-    changed = edits.update(path, lambda old: _without(old, forms, trust))
-    shared.erase_history(path)
-    return changed
+def _erase_from(path: Path, forms: set[str], trust: Trust, *, dry_run: bool) -> list[tuple[int, str]]:
+    """Return the numbers and texts of the erased lines. A log without the texts is not opened for writing."""
+    text = edits.read(path) or ""
+    lines = text.splitlines()
+    found = [(at, line.strip()) for at, line in enumerate(lines, 1) if _says(line, forms)]
+    if found and trust != "owner" and trust_of_note(split_lines(text)) == "owner":
+        raise _OwnersLog
+    if found and not dry_run:
+        edits.update(path, lambda old: _without(old, forms))
+        shared.erase_history(path)
+    return found
 
 
-def _without(text: str | None, forms: set[str], trust: Trust) -> str | None:
+def _says(line: str, forms: set[str]) -> bool:
+    return normal_form(_LINE_START.sub("", line)) in forms
+
+
+def _without(text: str | None, forms: set[str]) -> str | None:
     if text is None:
         return None
-    lines = text.splitlines(keepends=True)
-    others = [line for line in lines if normal_form(_LINE_START.sub("", line)) not in forms]
-    if len(others) < len(lines) and trust != "owner" and trust_of_note(split_lines(text)) == "owner":
-        raise _OwnersLog
-    return "".join(others)
+    return "".join(line for line in text.splitlines(keepends=True) if not _says(line, forms))
 
 
 def _first_words(passage: str) -> str:

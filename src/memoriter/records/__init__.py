@@ -50,6 +50,7 @@ from memoriter.records.entries import (
     EntryType,
     Facets,
     Imported,
+    NoteLine,
     Point,
     Recall,
     RecallHead,
@@ -57,6 +58,7 @@ from memoriter.records.entries import (
     Receipt,
     Region,
     Remembered,
+    Selection,
     referenced_id,
 )
 from memoriter.records.reports import (
@@ -104,6 +106,7 @@ __all__ = [
     "Level",
     "NoteChunk",
     "NoteFile",
+    "NoteLine",
     "Part",
     "Passage",
     "Point",
@@ -118,6 +121,7 @@ __all__ = [
     "Region",
     "Remembered",
     "Saved",
+    "Selection",
     "Source",
     "Status",
     "SyncReport",

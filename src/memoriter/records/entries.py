@@ -144,16 +144,46 @@ class EntryHit:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """The forgotten entries, the erased copies, and the copies that could not be erased."""
+class Selection:
+    """The entries to forget or to erase, named in exactly one way."""
 
-    #: Ids of the erased entries.
+    #: An id, or a unique prefix of one.
+    id: str | None = None
+    #: What the entry says. Only a single certain match is selected.
+    query: str | None = None
+    #: The session in which the entries were learned.
+    session: str | None = None
+    source: str | None = None
+    #: Created at or after, in seconds since the epoch.
+    since: float | None = None
+    #: Created before.
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteLine:
+    """A line of a note."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The forgotten entries, which copies are hidden or erased, and which copies remain."""
+
+    #: Ids of the hidden or erased entries.
     forgotten: tuple[str, ...]
     covered: tuple[str, ...] = ()
     not_covered: tuple[str, ...] = ()
     #: Possible matches, if no match was certain.
     candidates: tuple[EntryHit, ...] = ()
     dry_run: bool = False
+    #: Lines of notes that say exactly the same and were erased too, or would be.
+    note_lines: tuple[NoteLine, ...] = ()
+    #: Citations of notes and sessions that still say it.
+    mentions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from memoriter.errors import EditConflict, NotFound
-from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets, Trust, referenced_id
+from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets, referenced_id
 from memoriter.sentences import sentence
 from memoriter.store import entry_lists, entry_rows, erasure, ledger
 from memoriter.store.database import Database
@@ -25,7 +25,7 @@ from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
 from memoriter.store.ledger import Ledger, Quotes, RecallFilter
 from memoriter.store.retention import Retention
-from memoriter.store.transactions import Connection, Transactions, value
+from memoriter.store.transactions import Connection, Transactions
 from memoriter.text.words import normal_form
 
 #: Maximum number of ids that the error for an ambiguous prefix lists.
@@ -40,6 +40,14 @@ NO_QUOTES = Quotes()
 _IDENTITY = "insert into meta(key, value) values(?, ?) on conflict do nothing"
 
 
+class Tombstone(NamedTuple):
+    """The mark of a forgotten text."""
+
+    #: The number of the event that forgot it.
+    seq: int
+    by_agent: bool
+
+
 class Step(NamedTuple):
     """An event without its texts."""
 
@@ -49,6 +57,8 @@ class Step(NamedTuple):
     kind: str
     #: Whether the event removed the entry.
     removed: bool
+    #: Whether the change had to do with an entry that is erased now.
+    erased: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +297,10 @@ class EntryStore:
     def newest_steps(self, entry_id: str | None = None) -> Iterator[Step]:
         """Yield the steps of one entry or of all, newest first. They are read in parts as the caller needs them."""
         only, bound = ("", ()) if entry_id is None else (" and entry_id = ?", (entry_id,))
-        statement = f"select seq, change, entry_id, kind, after is null from events where seq < ?{only}"  # noqa: S608
+        erased = "exists(select 1 from events e where e.change = v.change and e.before is null and e.after is null)"
+        statement = (
+            f"select seq, change, entry_id, kind, after is null, {erased} from events v where seq < ?{only}"  # noqa: S608
+        )
         before = self.seq() + 1
         while before:
             with self.database.read() as connection:
@@ -308,17 +321,12 @@ class EntryStore:
         """Return a keyed digest, for places where the text itself must not be stored."""
         return digest(self._key, text)
 
-    def tombstone_seq(self, text: str, trust: Trust = "agent") -> int | None:
-        """Return the sequence number of the event that forgot this text; None if it was not forgotten.
-
-        ``trust`` is that of the speaker: what an agent forgot is not forgotten for the owner.
-        """
-        asked = "select t.seq from tombstones t where t.digest = ?"
-        if trust == "owner":
-            asked += " and not exists(select 1 from events e where e.seq = t.seq and e.by = 'agent')"
+    def tombstone(self, text: str) -> Tombstone | None:
+        """Return the tombstone of a text; None if it was not forgotten."""
+        asked = "select t.seq, e.by from tombstones t left join events e on e.seq = t.seq where t.digest = ?"
         with self.database.read() as connection:
-            found = value(connection, asked, (self.digest(text),))
-        return None if found is None else int(found)
+            found: Any = connection.execute(asked, (self.digest(text),)).fetchall()
+        return Tombstone(int(found[0][0]), found[0][1] == "agent") if found else None
 
     def add_tombstone(self, text: str, *, at: float, seq: int) -> None:
         """Prevent a text from being captured again. ``seq`` is the number of the event that forgot it."""

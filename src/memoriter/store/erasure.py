@@ -44,6 +44,8 @@ _UNFINISHED = "insert into unfinished(hash) values(?) on conflict do nothing"
 _TOMBSTONE = """
     insert into tombstones(digest, at, seq) values(?, ?, ?)
     on conflict(digest) do update set at = excluded.at, seq = excluded.seq"""
+# A cleanup erases what was hidden before. Who hid it decides who may say it again.
+_TOMBSTONE_IF_NEW = "insert into tombstones(digest, at, seq) values(?, ?, ?) on conflict do nothing"
 _RESTORE = """
     update entries set state = 'active', superseded_by = null, updated_at = ?, seq = ? where id = ?"""
 
@@ -105,7 +107,8 @@ def erase(
     for text in all_texts:
         connection.execute(_UNFINISHED, (vector_hash(text),))
         if digest is not None:
-            add_tombstone(connection, digest(text), at=at, seq=seq)
+            statement = _TOMBSTONE_IF_NEW if by == "cleanup" else _TOMBSTONE
+            connection.execute(statement, (digest(text), at, seq))
 
 
 def add_tombstone(connection: Connection, digest: str, *, at: float, seq: int) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from memoriter.errors import BadArgument
-from memoriter.records import Entry, EntryType
+from memoriter.records import Entry, EntryType, Selection
 from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
 from memoriter.tools.tool import Arguments, Call, Prose, Shape, Tool
@@ -180,7 +180,7 @@ def _undo(call: Call[UndoArguments]) -> UndoResult:
 
 
 class ForgetArguments(Arguments):
-    """Arguments of `entries.forget`."""
+    """Arguments of `entries.forget` and `entries.erase`."""
 
     id: str | None = Field(
         default=None, max_length=64, description="The id of the entry, or the beginning of it."
@@ -196,7 +196,7 @@ class ForgetArguments(Arguments):
     until: Time | None = Field(
         default=None, description="Created before this time, in seconds since the epoch."
     )
-    dry_run: bool = Field(default=False, description="Only report what would be erased.")
+    dry_run: bool = Field(default=False, description="Only report what would be forgotten.")
 
 
 class ForgetResult(ReceiptJson):
@@ -205,13 +205,17 @@ class ForgetResult(ReceiptJson):
     dry_run: bool = False
 
 
+def _selection(asked: ForgetArguments) -> Selection:
+    return Selection(**asked.model_dump(exclude={"dry_run"}))
+
+
 def _forget(call: Call[ForgetArguments]) -> ForgetResult:
-    asked = call.arguments
-    named = {name: getattr(asked, name) for name in ("query", "session", "source", "since", "until")}
-    if asked.dry_run:
-        receipt = call.memory.entries.forget(asked.id, **named, dry_run=True)
-    else:
-        receipt = call.memory.forget(asked.id, **named)
+    receipt = call.memory.forget(_selection(call.arguments), dry_run=call.arguments.dry_run)
+    return ForgetResult(**ReceiptJson.fields_of(receipt), dry_run=receipt.dry_run)
+
+
+def _erase(call: Call[ForgetArguments]) -> ForgetResult:
+    receipt = call.memory.erase(_selection(call.arguments), dry_run=call.arguments.dry_run)
     return ForgetResult(**ReceiptJson.fields_of(receipt), dry_run=receipt.dry_run)
 
 
@@ -312,12 +316,22 @@ OPERATIONS = (
     ),
     owner_only(
         "entries.forget",
-        "Erase entries and every copy of them permanently. Name them in exactly one way: an id, a query, a session, a "
-        "source or a time. A query erases an entry only if exactly one clearly matches. Otherwise the result lists "
-        "the candidates.",
+        "Hide entries. `entries.undo` restores them until they are erased after the retention time. Name them in "
+        "exactly one way: an id, a query, a session, a source or a time. A query hides an entry only if exactly one "
+        "clearly matches. Otherwise the result lists the candidates.",
         ForgetArguments,
         ForgetResult,
         _forget,
+        destructive=True,
+    ),
+    owner_only(
+        "entries.erase",
+        "Erase entries and every copy of them for good, with the lines of daily logs that say exactly the same. Name "
+        "them as for `entries.forget`; a query also finds hidden entries. With `dryRun` the result lists what would be "
+        "erased.",
+        ForgetArguments,
+        ForgetResult,
+        _erase,
         destructive=True,
     ),
     owner_only(

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, Field
 
 from memoriter import logs
 from memoriter.errors import BadArgument, StoreError
-from memoriter.records import EntryHit, EntryType, Level, Receipt, Trust, level_of
+from memoriter.records import EntryHit, EntryType, Level, Receipt, Selection, Trust, level_of
 from memoriter.sentences import sentence
 from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Result, Score, Shape, Tool
 
@@ -75,12 +75,22 @@ class RememberedJson(Shape):
     note: Prose | None = Field(default=None, description="The reason.")
 
 
+class NoteLineJson(Shape):
+    """A line of a note."""
+
+    path: str
+    line: Count
+    text: str
+
+
 class ReceiptJson(Shape):
     """The forgotten entries."""
 
-    forgotten: list[str] = Field(default=[], description="The ids of the erased entries.")
-    covered: list[Prose] = Field(default=[], description="Which copies were erased.")
-    not_covered: list[Prose] = Field(default=[], description="Which copies are out of reach.")
+    forgotten: list[str] = Field(default=[], description="The ids of the hidden or erased entries.")
+    covered: list[Prose] = Field(default=[], description="Which copies are hidden or erased.")
+    not_covered: list[Prose] = Field(default=[], description="Which copies remain.")
+    note_lines: list[NoteLineJson] = Field(default=[], description="Lines of notes that are erased too.")
+    mentions: list[str] = Field(default=[], description="Notes and sessions that still say it.")
     candidates: list[MemoryHitJson] = Field(
         [], description="Entries that may be meant, if none matched exactly."
     )
@@ -92,6 +102,8 @@ class ReceiptJson(Shape):
             "forgotten": receipt.forgotten,
             "covered": receipt.covered,
             "not_covered": receipt.not_covered,
+            "note_lines": [NoteLineJson.model_validate(line) for line in receipt.note_lines],
+            "mentions": receipt.mentions,
             "candidates": [MemoryHitJson.of(hit) for hit in receipt.candidates],
         }
 
@@ -113,6 +125,8 @@ class ManageResult(Shape):
     forgotten: list[str] = Field(default=[])
     covered: list[Prose] = Field(default=[])
     not_covered: list[str] = Field(default=[])
+    note_lines: list[NoteLineJson] = Field(default=[])
+    mentions: list[str] = Field(default=[])
     candidates: list[MemoryHitJson] = Field(default=[])
     memories: list[MemoryHitJson | MemoryJson] = Field(default=[])
     total: Count = 0
@@ -162,6 +176,7 @@ class MemoryForgetArguments(Arguments):
         description="The id of the entry.",
     )
     query: str | None = Field(default=None, description="What the entry says.")
+    erase: bool = Field(default=False, description="Erase it for good. Without this, it is hidden.")
 
 
 def _recall(call: Call[MemoryRecallArguments]) -> MemoryRecallResult:
@@ -193,7 +208,8 @@ def _forget(call: Call[MemoryForgetArguments]) -> ReceiptJson:
     asked = call.arguments
     if (asked.memory_id is None) == (asked.query is None):
         raise BadArgument("memory_forget needs either `memoryId` or `query`.", "memoryId", "query")
-    receipt = call.memory.forget(asked.memory_id, query=asked.query, trust="agent")
+    forget = call.memory.erase if asked.erase else call.memory.forget
+    receipt = forget(Selection(id=asked.memory_id, query=asked.query), trust="agent")
     return ReceiptJson(**ReceiptJson.fields_of(receipt))
 
 
@@ -342,14 +358,15 @@ ENTRY_TOOLS = (
     ),
     Tool(
         name="memory_forget",
-        description="Forget one entry, by id or query, when the user asks for it. A query must match exactly one entry "
-        "clearly; otherwise the result lists candidates. What the user said is hidden until the user confirms.",
+        description="Forget one entry, by id or query, when the user asks for it. It is hidden, and the user can undo "
+        "this for a while. A query must match exactly one entry clearly; otherwise the result lists candidates. Only "
+        "the user can erase what the user said.",
         arguments=MemoryForgetArguments,
         result=ReceiptJson,
         run=_forget,
         hints={
-            "en": "erase what the user wants forgotten. Show the candidates if it is not clear which entry is meant.",
-            "zh": "用户要求忘记时删除；不确定是哪一条时先列出候选。",
+            "en": "hide what the user wants forgotten. Show the candidates if it is not clear which entry is meant.",
+            "zh": "用户要求忘记时，把对应的条目隐藏；不确定是哪一条时先列出候选。",
         },
         read_only=False,
         destructive=True,

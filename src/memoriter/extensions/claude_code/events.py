@@ -46,7 +46,7 @@ _TOOLS = (
     ("memory_recall", "recall what was learned about the user and the work"),
     ("memory_store", "store one statement, when the user asks for it"),
     ("memory_save", "write a note"),
-    ("memory_forget", "erase memories, when the user asks for it"),
+    ("memory_forget", "forget memories, when the user asks for it"),
 )
 _INTRODUCTION = (
     "You have a long-term memory, memoriter. It automatically stores what the user says about themselves and their "

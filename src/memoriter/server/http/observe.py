@@ -253,6 +253,7 @@ SPAN_NAMES: Mapping[str, str] = {
     "summarise": "create_memory",
     "memory_forget": "delete_memory",
     "entries.forget": "delete_memory",
+    "entries.erase": "delete_memory",
     "entries.reject": "delete_memory",
 }
 """Names from the OpenTelemetry conventions for generative AI. All other changes are `update_memory`."""

@@ -1,5 +1,5 @@
-// Forgetting: show what would be erased, erase it, then show the receipt. Memories are chosen one by one, by content, by
-// conversation or by date. Other actions are in memory_actions.js.
+// Forgetting: show what would be forgotten, hide or erase it, then show the receipt. Memories are chosen one by one, by
+// content, by conversation or by date. Other actions are in memory_actions.js.
 
 import { ask } from "../api.js";
 import { ask as dialog } from "../dialogs.js";
@@ -9,25 +9,21 @@ import { form } from "../forms.js";
 import { number, t, tn } from "../i18n.js";
 import { failure, loading, sentence } from "../notices.js";
 import { field, fromDateField, segments } from "../parts.js";
-import { erasure, receiptOf, ticks } from "./forgetting_parts.js";
+import { confirmation, receiptOf, ticks } from "./forgetting_parts.js";
 
 const MAX_LISTED = 200; // memories shown for a conversation
 const MAX_VERSIONS = 20; // older versions shown
 const CRITERIA = ["query", "session", "time"];
 
-/** Forget these memories. */
-export function forgetMemories(entries, done) {
+/** Forget these memories. `mentions` are notes and sessions about them that are known already. */
+export function forgetMemories(entries, done, mentions = []) {
   const title = entries.length === 1 ? t("forget.title") : tn("forget.title.several", entries.length);
   dialog(
     title,
     async (body, close) => {
       fill(body, loading());
       try {
-        const look = () => each(entries, { dryRun: true });
-        const trial = await look();
-        const shown = await withVersions(entries, trial);
-        const deed = asShown(trial, look, () => each(entries, {}));
-        fill(body, erasure(shown, trial, () => finish(body, close, deed, done), close));
+        await decide(body, close, entries, (operation, more) => each(operation, entries, more, mentions), done);
       } catch (error) {
         fill(body, failure(error, null));
       }
@@ -84,20 +80,31 @@ export function forgetBy(given, done) {
   );
 }
 
-/** Show what would be erased. Nothing is erased yet. */
+/** Show what would be forgotten. Nothing is hidden or erased yet. */
 async function preview(body, close, way, what, done) {
-  const look = () => ask("entries.forget", { ...what, dryRun: true });
-  const trial = await look();
-  if (way === "query") return candidates(body, close, trial, done);
-  if (trial.forgotten.length === 0) throw new Error(t("forget.none"));
+  if (way === "query") return candidates(body, close, await ask("entries.erase", { ...what, dryRun: true }), done);
   const found = await ask("entries.list", { ...what, states: [], limit: MAX_LISTED });
-  const shown = await withVersions(found.entries, trial);
-  const deed = asShown(trial, look, () => ask("entries.forget", what));
-  fill(body, erasure(shown, trial, () => finish(body, close, deed, done), close));
+  return decide(body, close, found.entries, (operation, more) => ask(operation, { ...what, ...more }), done);
+}
+
+/** Show what would be hidden, and hide it, or show what would be erased, and erase it. `run` calls an operation. */
+async function decide(body, close, entries, run, done, operation = "entries.forget") {
+  const look = () => run(operation, { dryRun: true });
+  const trial = await look();
+  if (trial.forgotten.length === 0) {
+    // All of them are hidden already.
+    if (operation === "entries.forget") return decide(body, close, entries, run, done, "entries.erase");
+    throw new Error(t("forget.none"));
+  }
+  const erases = operation === "entries.erase";
+  const shown = await withVersions(entries, trial);
+  const deed = () => finish(body, close, asShown(trial, look, () => run(operation, {})), done, erases);
+  const erase = () => decide(body, close, entries, run, done, "entries.erase");
+  fill(body, confirmation(shown, trial, deed, close, erases ? null : erase));
   return body.querySelector(".to-erase").focus();
 }
 
-/** The memories that would be erased, and the first of the older versions that are erased with them. */
+/** The memories that would be forgotten, and the first of the older versions that are forgotten with them. */
 async function withVersions(entries, trial) {
   const listed = entries.filter((entry) => trial.forgotten.includes(entry.id));
   const known = new Set(listed.map((entry) => entry.id));
@@ -105,7 +112,7 @@ async function withVersions(entries, trial) {
   return [...listed, ...(await Promise.all(more.map(one))).filter(Boolean)];
 }
 
-/** Erase only what was shown: memories may have been added or merged since. */
+/** Forget only what was shown: memories may have been added or merged since. */
 function asShown(trial, look, deed) {
   return async () => {
     const again = await look();
@@ -128,28 +135,30 @@ async function candidates(body, close, trial, done) {
     forgetMemories(
       offered.filter((entry) => ids.includes(entry.id)),
       done,
+      trial.mentions,
     );
   };
   fill(body, form([el("p", {}, t("forget.candidates")), node], t("forget.look"), deed, close));
   body.querySelector("input")?.focus();
 }
 
-async function finish(body, close, deed, done) {
+async function finish(body, close, deed, done, erased) {
   const receipt = await deed();
   dropDraftsOf(receipt.forgotten);
-  fill(body, receiptOf(receipt, close));
+  fill(body, receiptOf(receipt, close, erased));
   body.querySelector(".dialog-actions button:last-child").focus();
   done(receipt.forgotten);
 }
 
-/** Erase each memory by its id and collect the receipts. If one fails, keep the receipts so far. */
-async function each(entries, more) {
-  const all = { forgotten: [], covered: [], notCovered: [], failed: "" };
+/** Forget each memory by its id and collect the receipts. If one fails, keep the receipts so far. */
+async function each(operation, entries, more, mentions) {
+  const all = { forgotten: [], covered: [], notCovered: [], noteLines: [], mentions, failed: "" };
   for (const entry of entries) {
-    if (all.forgotten.includes(entry.id)) continue; // already erased as a version of another memory
+    if (all.forgotten.includes(entry.id)) continue; // already done as a version of another memory
     try {
-      const receipt = await ask("entries.forget", { id: entry.id, ...more });
-      for (const name of ["forgotten", "covered", "notCovered"])
+      const receipt = await ask(operation, { id: entry.id, ...more });
+      all.noteLines = [...all.noteLines, ...receipt.noteLines];
+      for (const name of ["forgotten", "covered", "notCovered", "mentions"])
         all[name] = [...new Set([...all[name], ...receipt[name]])];
     } catch (error) {
       if (all.forgotten.length === 0 || more.dryRun) throw error;

@@ -1,16 +1,26 @@
-// Parts of the forget dialogs: memories to erase, possible matches, which copies an erasure covers, and the receipt.
+// Parts of the forget dialogs: memories to forget, possible matches, which copies remain, and the receipt.
 
 import { agent } from "../api.js";
 import { el, fill } from "../dom.js";
 import { actions } from "../forms.js";
 import { moment, number, t, tn, translated } from "../i18n.js";
+import { sentence } from "../notices.js";
 import { label, when } from "../parts.js";
 
-/** The final confirmation: which memories and copies are erased, and which copies are not. */
-export function erasure(entries, trial, deed, close) {
+/** The confirmation: which memories and copies are hidden or erased, and which copies are not. `erase` goes on to the
+ *  confirmation of an erasure; null if this is one. */
+export function confirmation(entries, trial, deed, close, erase) {
   const count = trial.forgotten.length;
-  const name = count === 1 ? t("forget.really") : t("forget.really.several", { n: number(count) });
-  const { row, run } = actions(name, deed, close, { danger: true });
+  const [one, several] = erase ? ["do.forget", "forget.title.several"] : ["forget.really", "forget.really.several"];
+  const name = t(count === 1 ? one : several, { n: number(count) });
+  const { row, run } = actions(name, deed, close, { danger: !erase });
+  if (erase) {
+    const go = (event) => {
+      event.currentTarget.disabled = true;
+      erase().catch((error) => row.querySelector(".wrong").replaceChildren(sentence(error)));
+    };
+    row.lastChild.before(el("button", { type: "button", class: "quiet danger-text", onclick: go }, t("forget.now")));
+  }
   const rest = count - entries.length;
   return el(
     "form",
@@ -21,10 +31,10 @@ export function erasure(entries, trial, deed, close) {
         run();
       },
     },
-    el("p", { class: "lead" }, t("forget.would")),
+    el("p", { class: "lead" }, t(erase ? "forget.would.hide" : "forget.would")),
     el("ul", { class: "to-erase", tabindex: "0", "aria-label": tn("entry.found", count) }, entries.map(erasedLine)),
     rest > 0 && el("p", { class: "faint" }, tn("forget.rest", rest)),
-    covers(trial, t("forget.covered.trial")),
+    covers(trial, t(erase ? "forget.hidden" : "forget.covered.trial")),
     row,
   );
 }
@@ -48,8 +58,8 @@ export function ticks(entries, ticked) {
   return { node, chosen: () => [...node.querySelectorAll("input:checked")].map((box) => box.value) };
 }
 
-/** Which copies an erasure covers, and which it does not. */
-export function covers(receipt, title = t("forget.covered")) {
+/** Which copies are covered, which lines of notes are erased, and what remains. */
+function covers(receipt, title) {
   const list = (heading, names, kind) =>
     names?.length > 0 && [
       el("h3", {}, heading),
@@ -61,12 +71,14 @@ export function covers(receipt, title = t("forget.covered")) {
     ];
   return [
     list(title, receipt.covered, "covered"),
+    list(t("forget.lines"), receipt.noteLines?.map((at) => `${at.path}:${at.line}  ${at.text}`), "note-lines"),
     list(t("forget.notCovered"), receipt.notCovered, "not-covered"),
+    list(t("forget.mentions"), receipt.mentions, "mentions"),
   ];
 }
 
-/** The receipt of an erasure, to read and to copy. */
-export function receiptOf(receipt, close) {
+/** The receipt, to read and to copy. */
+export function receiptOf(receipt, close, erased) {
   const at = Date.now() / 1000;
   const kept = {
     at: new Date(at * 1000).toISOString(),
@@ -74,6 +86,8 @@ export function receiptOf(receipt, close) {
     forgotten: receipt.forgotten,
     covered: receipt.covered,
     notCovered: receipt.notCovered,
+    noteLines: receipt.noteLines,
+    mentions: receipt.mentions,
   };
   const copy = async (event) => {
     const button = event.currentTarget;
@@ -83,9 +97,9 @@ export function receiptOf(receipt, close) {
   return el(
     "div",
     { class: "stack receipt" },
-    el("p", { class: "lead" }, tn("forget.receipt", receipt.forgotten.length)),
+    el("p", { class: "lead" }, tn(erased ? "forget.receipt" : "forget.done", receipt.forgotten.length)),
     receipt.failed && el("p", { class: "wrong", role: "alert" }, receipt.failed),
-    covers(receipt),
+    covers(receipt, t(erased ? "forget.covered" : "forget.hidden")),
     el(
       "details",
       {},
