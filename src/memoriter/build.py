@@ -220,8 +220,10 @@ def embedder_spec(settings: Settings) -> EmbedderSpec:
     from memoriter.embedding import EmbedderSpec
 
     chosen = settings.embedding
-    keys = {"openai": chosen.openai_api_key, "gemini": chosen.gemini_api_key, "voyage": chosen.voyage_api_key}
-    urls = {"openai": chosen.openai_base_url, "ollama": chosen.ollama_base_url}
+    # The key and the address of a provider are settings of its extension with its name.
+    providers = offers("embedders")
+    keys = {name: getattr(chosen, f"{name}_api_key", None) for name in providers}
+    urls = {name: getattr(chosen, f"{name}_base_url", None) for name in providers}
     if chosen.provider not in ("auto", "none"):
         urls |= {chosen.provider: chosen.base_url or urls.get(chosen.provider)}
     return EmbedderSpec(

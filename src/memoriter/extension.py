@@ -49,6 +49,10 @@ class Offer:
     group: str = ""
     #: The place in the order of an automatic choice. None: only by name.
     rank: int | None = None
+    #: For embedders: the ending of the model files that it runs, such as ".gguf".
+    suffix: str = ""
+    #: For embedders: the beginnings of the names of its models, by which a model reveals its provider.
+    models: tuple[str, ...] = ()
 
     def load(self) -> Any:
         """Import the code. Raises `ImportError` if it or a package that it needs is missing."""
@@ -114,6 +118,12 @@ def problems() -> Mapping[str, str]:
                 if owner != extension.name:
                     found[extension.name] = f"{owner} already offers {name!r} ({kind})"
     return found
+
+
+def forget_installed() -> None:
+    """Look for installed extensions again, after a package was installed into this process."""
+    for known in (extensions, problems, _declared):
+        known.cache_clear()
 
 
 def offers(kind: Kind) -> Mapping[str, Offer]:

@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "extensions": SHARED
     | LEAVES
     | {
+        "llm",
         "notes",
         "sessions",
         "index",

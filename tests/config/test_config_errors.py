@@ -75,8 +75,8 @@ def error_of(place: Place, arguments: dict[str, object] | None = None) -> str:
             "embedding: {provider: locl}",
             (
                 "The setting embedding.provider = 'locl' from FILE is not valid: "
-                "it must be one of auto, local, openai, gemini, voyage, "
-                "ollama, llama-cpp, none. Did you mean 'local'?"
+                "it must be one of auto, local, none, gemini, llama-cpp, "
+                "ollama, openai, voyage. Did you mean 'local'?"
             ),
         ),
         (

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from memoriter.embedding import EmbedderSpec, resolve
-from memoriter.embedding.llama_cpp import LlamaCpp, read_header
 from memoriter.errors import EmbedderUnavailable
+from memoriter.extensions.llama_cpp.gguf import LlamaCpp, read_header
 
 DIMS = 8
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 import tiny_model
 
+from memoriter import extension
 from memoriter.embedding import Choice, EmbedderSpec, lookup, resolve
 from memoriter.errors import EmbeddingError
+from memoriter.extension import Extension, Offer
 from memoriter.testing import FailingEmbedder, HashEmbedder
 
 
@@ -21,10 +24,24 @@ def no_bundle(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "models"
 
 
-def offer(monkeypatch: pytest.MonkeyPatch, **points: str) -> None:
-    """Pretend that an installed package offers these embedders."""
-    offered = [EntryPoint(name, value, lookup.ENTRY_POINTS) for name, value in points.items()]
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: offered)
+def hash_embedder(spec: EmbedderSpec) -> HashEmbedder:
+    return HashEmbedder(dims=spec.dimensions or 8)
+
+
+OFFERED = Extension(
+    name="example",
+    embedders={"hash": Offer(f"{__name__}:hash_embedder"), "broken": Offer(f"{__name__}:no_such_thing")},
+)
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Register an extension as an installed package would."""
+    point = EntryPoint("example", f"{__name__}:OFFERED", extension.ENTRY_POINTS)
+    monkeypatch.setattr(extension, "entry_points", lambda group: [point])
+    extension.forget_installed()
+    yield
+    extension.forget_installed()
 
 
 def test_none_means_keyword_search() -> None:
@@ -91,18 +108,16 @@ def test_the_newest_bundled_model_is_used(no_bundle: Path) -> None:
 def test_an_unknown_name_gets_a_suggestion() -> None:
     assert (
         resolve(EmbedderSpec("locle")).reason
-        == "keyword search only: unknown embedder 'locle'; did you mean 'local'?"
+        == "keyword search only: unknown embedder 'locle'. Did you mean 'local'?"
     )
 
 
-def test_an_installed_package_can_add_an_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(monkeypatch, hash="memoriter.testing:HashEmbedder")
+def test_an_installed_package_can_add_an_embedder(offered: None) -> None:
     choice = resolve(EmbedderSpec("hash"))
     assert (choice.provider, choice.model, choice.reason) == ("hash", "hash", "hash, as configured")
 
 
-def test_an_added_embedder_that_fails_to_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    offer(monkeypatch, broken="memoriter.testing:NoSuchThing")
+def test_an_added_embedder_that_fails_to_start_is_reported(offered: None) -> None:
     choice = resolve(EmbedderSpec("broken"))
     assert (choice.embedder, choice.missing) == (None, True)
     assert choice.reason.startswith("keyword search only: the embedder 'broken' failed to start: ")

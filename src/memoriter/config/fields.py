@@ -1,13 +1,15 @@
-"""Field types that all sections of the settings share, and suggestions for misspelled names."""
+"""Field types and checks that all sections of the settings share, and suggestions for misspelled names."""
 
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import re
 from collections.abc import Iterable
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def reject_bool(value: object) -> object:
@@ -52,3 +54,26 @@ def nearest(name: str, choices: Iterable[str]) -> str | None:
 def did_you_mean(name: str | None) -> str:
     """Return the end of an error message, with a suggestion if there is a similar name."""
     return f". Did you mean {name!r}?" if name else "."
+
+
+def check_url(url: str) -> str:
+    """Return the URL with a scheme, or raise if it could lead somewhere unexpected."""
+    text = url if "://" in url else f"http://{url}"  # addresses in variables often have no scheme
+    parts = urlsplit(text)
+    plain = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+    if not plain or "@" in parts.netloc or "\\" in text or any(c.isspace() for c in text):
+        raise ValueError("must be a URL such as https://host/v1, without a user name, password or query")
+    if _is_link_local(parts.hostname or ""):
+        raise ValueError("must not be a link-local address, because clouds serve machine credentials there")
+    return text
+
+
+def _is_link_local(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_link_local
+    except ValueError:
+        return False
+
+
+#: A plain URL. Sections that extensions add to others use such types: of two validators with one name, one would win.
+Url = Annotated[str, AfterValidator(check_url)]

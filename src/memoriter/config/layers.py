@@ -38,12 +38,6 @@ MAX_FILE_BYTES = 256 * 1024
 SHARED_VARIABLES = {
     "STORAGE_DIR": "home",
     "MEMORY_DIR": "workspace",
-    "OLLAMA_BASE_URL": "embedding.ollama_base_url",
-    "OPENAI_BASE_URL": "embedding.openai_base_url",
-    "OPENAI_API_KEY": "embedding.openai_api_key",
-    "GOOGLE_API_KEY": "embedding.gemini_api_key",
-    "GEMINI_API_KEY": "embedding.gemini_api_key",
-    "VOYAGE_API_KEY": "embedding.voyage_api_key",
 }
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
-from functools import cache
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from memoriter.config.fields import Duration, Number, Section, Whole, did_you_mean, nearest
+from memoriter.config.fields import Duration, Number, Section, Url, Whole, did_you_mean, nearest
+from memoriter.extension import offers
 
-PROVIDERS = ("auto", "local", "openai", "gemini", "voyage", "ollama", "llama-cpp", "none")
-#: The entry point group in which installed packages add embedding providers.
-EMBEDDER_ENTRY_POINTS = "memoriter.embedders"
+#: Values of `embedding.provider` besides the embedders that extensions offer.
+BUILTIN_PROVIDERS = ("auto", "local", "none")
 
 
 class EmbeddingSettings(Section):
@@ -22,44 +19,31 @@ class EmbeddingSettings(Section):
 
     provider: str = Field(
         default="auto",
-        description="`auto` (the local model if it is installed, else the first of `openai`, `gemini`, `voyage` that "
-        "has a key, else keywords only), `local`, `openai`, `gemini`, `voyage`, `ollama`, `llama-cpp`, "
-        "`none` (keywords only), or a provider that an installed package adds.",
+        description="`auto` (the local model if it is installed, else the first provider that has a key, else keywords "
+        "only), `local`, `none` (keywords only), or a provider that an extension offers; see `docs/embedders.md`.",
     )
     model: str | None = Field(
         default=None, description="Model of the named provider. Default: the provider's usual model."
     )
     model_path: Path | None = Field(
         default=None,
-        description="Folder of an ONNX model with its `tokenizer.json`, used instead of the bundled model. "
-        "For `llama-cpp`: a GGUF file.",
+        description="Folder of an ONNX model with its `tokenizer.json`, used instead of the bundled model, or a model "
+        "file of the named provider.",
     )
     dimensions: Whole | None = Field(
         default=None,
         ge=8,
         le=8192,
-        description="Dimensions of the vectors; shortens the vectors of models that support it. An OpenAI-compatible "
-        "server or Ollama is asked once for those of a model that is not known.",
+        description="Dimensions of the vectors; shortens the vectors of models that support it. A server "
+        "with models of any name is asked once for those of a model that is not known.",
     )
-    base_url: str | None = Field(
+    base_url: Url | None = Field(
         default=None,
-        description="URL of the named provider's API, such as a local OpenAI-compatible server.",
+        description="URL of the named provider's API, such as a server on this machine.",
     )
     fallback: str = Field(
         default="none",
         description="Provider to use when the named one is unavailable or fails. `none`: keywords only.",
-    )
-    openai_api_key: SecretStr | None = Field(default=None, description="Also read from `OPENAI_API_KEY`.")
-    openai_base_url: str | None = Field(
-        default=None, description="Also read from `OPENAI_BASE_URL`. `base_url` takes precedence."
-    )
-    gemini_api_key: SecretStr | None = Field(
-        default=None, description="Also read from `GEMINI_API_KEY` and `GOOGLE_API_KEY`."
-    )
-    voyage_api_key: SecretStr | None = Field(default=None, description="Also read from `VOYAGE_API_KEY`.")
-    ollama_base_url: str | None = Field(
-        default=None,
-        description="Also read from `OLLAMA_BASE_URL`. Default: `http://127.0.0.1:11434`.",
     )
     redact: Literal["remote", "always", "never"] = Field(
         default="remote",
@@ -90,23 +74,19 @@ class EmbeddingSettings(Section):
     @field_validator("provider", "fallback")
     @classmethod
     def _is_known(cls, name: str) -> str:
-        if name in PROVIDERS or name in _installed_providers():
+        known = (*BUILTIN_PROVIDERS, *offers("embedders"))
+        if name in known:
             return name
-        known = (*PROVIDERS, *_installed_providers())
         raise ValueError(f"must be one of {', '.join(known)}{did_you_mean(nearest(name, known))}")
-
-    @field_validator("base_url", "openai_base_url", "ollama_base_url")
-    @classmethod
-    def _is_a_url(cls, url: str | None) -> str | None:
-        return None if url is None else check_url(url)
 
 
 class LlmSettings(Section):
     """The language model for summaries and extraction. It is optional, and no tokens are spent unless one is named."""
 
-    provider: Literal["none", "openai", "anthropic"] = Field(
+    provider: str = Field(
         default="none",
-        description="`openai` also means any server with an OpenAI-compatible API at `base_url`.",
+        description="`none`, or a provider that an extension offers. `openai` also means any server with an "
+        "OpenAI-compatible API at `base_url`.",
     )
     model: str = Field(default="", description="Name of the model.")
     base_url: str | None = Field(
@@ -126,29 +106,10 @@ class LlmSettings(Section):
         description="Maximum number of tokens per day, sent and received. After that the model is not called.",
     )
 
-
-def check_url(url: str) -> str:
-    """Return the URL with a scheme, or raise if it could lead somewhere unexpected."""
-    text = url if "://" in url else f"http://{url}"  # OLLAMA_BASE_URL often has no scheme
-    parts = urlsplit(text)
-    plain = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
-    if not plain or "@" in parts.netloc or "\\" in text or any(c.isspace() for c in text):
-        raise ValueError("must be a URL such as https://host/v1, without a user name, password or query")
-    if _is_link_local(parts.hostname or ""):
-        raise ValueError("must not be a link-local address, because clouds serve machine credentials there")
-    return text
-
-
-def _is_link_local(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_link_local
-    except ValueError:
-        return False
-
-
-@cache
-def _installed_providers() -> tuple[str, ...]:
-    # Scanning the installed packages takes tens of milliseconds, so only unknown names trigger it.
-    from importlib.metadata import entry_points
-
-    return tuple(sorted(entry_points(group=EMBEDDER_ENTRY_POINTS).names))
+    @field_validator("provider")
+    @classmethod
+    def _is_known(cls, name: str) -> str:
+        known = ("none", *offers("chats"))
+        if name in known:
+            return name
+        raise ValueError(f"must be one of {', '.join(known)}{did_you_mean(nearest(name, known))}")

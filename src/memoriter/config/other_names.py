@@ -10,12 +10,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 
 from memoriter.config.fields import reject_bool
-from memoriter.extension import extensions, resolve
+from memoriter.extension import extensions, offers, resolve
 
 Convert = Callable[[object], Mapping[str, object]]
-
-#: Providers of embedding models, by the beginning of the model's name.
-_PROVIDERS = {"text-embedding-": "openai", "gemini-": "gemini", "voyage-": "voyage", "nomic-": "ollama"}
 
 
 def _divided(key: str, by: float) -> Convert:
@@ -39,7 +36,9 @@ def _hybrid(value: object) -> Mapping[str, object]:
 
 def _embedding_model(value: object) -> Mapping[str, object]:
     """Return the model with its provider, which the name of a well-known model reveals."""
-    known = (name for start, name in _PROVIDERS.items() if str(value).startswith(start))
+    known = (
+        name for name, offer in offers("embedders").items() if str(value).startswith(offer.models or ("\0",))
+    )
     provider = next(known, None)
     return {"embedding.model": value, **({"embedding.provider": provider} if provider else {})}
 

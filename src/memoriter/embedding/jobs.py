@@ -32,6 +32,10 @@ FIRST_POLL_S, MAX_POLL_S = 5.0, 60.0
 CALL_S = 120.0
 
 
+#: The states of a batch job in the format that several vendors share.
+RUNNING = {"validating": "running", "in_progress": "running", "finalizing": "running", "completed": "done"}
+
+
 @dataclass(frozen=True, slots=True)
 class JobState:
     """The state of a job."""
@@ -172,7 +176,7 @@ class Jobs:
 
 
 def by_custom_id(lines: Sequence[str], count: int) -> list[Any]:
-    """Return the vectors of a results file in OpenAI's format, by the number of each text."""
+    """Return the vectors of a results file in the format that several vendors share, by the number of each text."""
     rows: list[Any] = [None] * count
     for line in lines:
         if not line.strip():

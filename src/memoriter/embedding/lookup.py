@@ -6,11 +6,11 @@ There is one exception: a server is asked once for the dimensions of a model tha
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from memoriter.embedding import remote as remotes
 from memoriter.embedding.cache import RememberedQueries
@@ -22,24 +22,15 @@ from memoriter.embedding.remote import (
     Remote,
     Service,
     UnknownDimensions,
-    is_installed,
-    missing_extra,
 )
 from memoriter.embedding.transport import is_local
 from memoriter.errors import EmbedderUnavailable
+from memoriter.extension import offers, ranked, suggest
 from memoriter.sentences import sentence
 
-#: Entry point group of callables that take no argument and return an Embedder.
-ENTRY_POINTS = "memoriter.embedders"
 BUNDLED = Path(__file__).parent / "models"
-#: In this order. Ollama is not among them, because it has no key that would show that the owner has chosen it.
-AUTO = ("local", "openai", "gemini", "voyage")
-PACKAGES = {"openai": "openai", "gemini": "google.genai", "voyage": "voyageai", "ollama": "ollama"}
-PROVIDERS = ("local", "openai", "gemini", "voyage", "ollama", "llama-cpp")
 #: Time limit for documents, in time limits of one attempt: retries, their pauses, and a lookup of the host that hangs.
 BATCH_LIMIT_FACTOR = 5
-#: Services with models of any name. They are asked for the dimensions of a model that is not known.
-ASKED = ("openai", "ollama")
 
 HOW_TO_GET_A_MODEL = (
     "set embedding.model_path (MEMORITER_EMBEDDING__MODEL_PATH) to a folder with an ONNX model "
@@ -94,7 +85,7 @@ def resolve(spec: EmbedderSpec | None = None) -> Choice:
         choice = _make(spec)
     except EmbedderUnavailable as error:
         return _instead(spec, str(error))
-    others = dict.fromkeys((name for name in PROVIDERS if name != spec.provider), "not requested")
+    others = dict.fromkeys((name for name in _providers() if name != spec.provider), "not requested")
     return replace(choice, others=others, fallback=_fallback(spec))
 
 
@@ -118,15 +109,15 @@ def bundled_model() -> Path | None:
 def _auto(spec: EmbedderSpec) -> Choice:
     """Choose the first available of the usual providers."""
     others: dict[str, str] = {}
-    names = ("llama-cpp", *AUTO) if _is_gguf(spec.model_path) else AUTO
+    names = [*_for_file(spec.model_path), "local", *(name for name, _ in ranked("embedders"))]
     for name in names:
-        own = spec if name in ("local", "llama-cpp") else spec.for_provider(name)
+        own = spec if name == "local" or name in _for_file(spec.model_path) else spec.for_provider(name)
         try:
             choice = _make(replace(own, provider=name))
         except EmbedderUnavailable as error:
             others[name] = str(error)
             continue
-        unused = [other for other in PROVIDERS if other != name and other not in others]
+        unused = [other for other in _providers() if other != name and other not in others]
         others |= dict.fromkeys(unused, f"not needed: {name} comes first")
         return replace(choice, others=others, fallback=_fallback(spec))
     return Choice(
@@ -158,11 +149,45 @@ def _make(spec: EmbedderSpec) -> Choice:
     """Make the embedder of the named provider, or raise EmbedderUnavailable."""
     if spec.provider == "local":
         return _local(spec)
-    if spec.provider == "llama-cpp":
-        return _llama_cpp(spec)
-    if spec.provider in PACKAGES:
-        return _service(spec)
-    return _make_installed(spec)
+    offer = offers("embedders").get(spec.provider)
+    if offer is None:
+        known = ("auto", *_providers(), "none")
+        raise EmbedderUnavailable(
+            f"unknown embedder {spec.provider[:100]!r}. {suggest(spec.provider, known)}"
+        )
+    try:
+        make = offer.load()
+        made = _open(make, spec)
+        _ = made.identity
+    except EmbedderUnavailable:
+        raise
+    except Exception as error:
+        # Another package may fail in any way. The memory continues with keywords and says so.
+        raise EmbedderUnavailable(f"the embedder {spec.provider!r} failed to start: {error}") from error
+    if hasattr(made, "vectors"):
+        return _service(made, spec)
+    file = spec.model_path if offer.suffix else None
+    reason = sentence("embedder.file", path=file) if file else sentence("embedder.chosen", name=spec.provider)
+    return _in_process(made, spec, reason)
+
+
+def _open(make: Callable[[EmbedderSpec], Any], spec: EmbedderSpec) -> Any:
+    """Make an embedder or a service. A server with models of any name is asked for the dimensions of one."""
+    with suppress(UnknownDimensions):
+        return make(spec)
+    if getattr(make, "asks_dimensions", False):
+        spec = replace(spec, dimensions=dimensions_of(spec, make))
+    return make(spec)
+
+
+def _providers() -> tuple[str, ...]:
+    return ("local", *offers("embedders"))
+
+
+def _for_file(path: Path | None) -> tuple[str, ...]:
+    """Return the providers that run this model file."""
+    suffix = path.suffix.lower() if path else ""
+    return tuple(name for name, offer in offers("embedders").items() if suffix and offer.suffix == suffix)
 
 
 def _local(spec: EmbedderSpec) -> Choice:
@@ -174,37 +199,6 @@ def _local(spec: EmbedderSpec) -> Choice:
     reason = sentence("embedder.folder", path=folder) if spec.model_path else sentence("embedder.bundled")
     # It always answers, and handing a query to a thread would take 0.3 ms.
     return _in_process(LocalEmbedder(folder, threads=spec.threads), spec, reason, limits_queries=False)
-
-
-def _llama_cpp(spec: EmbedderSpec) -> Choice:
-    from memoriter.embedding.llama_cpp import LlamaCpp
-
-    if spec.model_path is None:
-        raise EmbedderUnavailable("no model: set embedding.model_path to a GGUF file")
-    return _in_process(
-        LlamaCpp(spec.model_path, threads=spec.threads), spec, sentence("embedder.file", path=spec.model_path)
-    )
-
-
-def _make_installed(spec: EmbedderSpec) -> Choice:
-    """Make the embedder that an installed package offers."""
-    from importlib.metadata import entry_points
-
-    name = spec.provider
-    found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if name not in found:
-        known = ("auto", *PROVIDERS, "none", *sorted(found))
-        near = difflib.get_close_matches(name[:100], known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"available: {', '.join(known)}"
-        raise EmbedderUnavailable(f"unknown embedder {name[:100]!r}; {hint}")
-    try:
-        make: Callable[[], Embedder] = found[name].load()
-        embedder = make()
-        _ = embedder.identity
-    except Exception as error:
-        # Another package may fail in any way. The memory continues with keywords and says so.
-        raise EmbedderUnavailable(f"the embedder {name!r} failed to start: {error}") from error
-    return _in_process(embedder, spec, sentence("embedder.chosen", name=name))
 
 
 def _in_process(
@@ -224,14 +218,9 @@ def _in_process(
     )
 
 
-def _service(spec: EmbedderSpec) -> Choice:
-    """Make and guard an embedder of a vendor's service."""
+def _service(service: Service, spec: EmbedderSpec) -> Choice:
+    """Guard a vendor's service."""
     name = spec.provider
-    if not is_installed(PACKAGES[name]):
-        raise EmbedderUnavailable(missing_extra(name))
-    if name in ASKED and not _knows_dimensions(name, spec):
-        spec = replace(spec, dimensions=dimensions_of(spec, lambda known: _open(name, known)))
-    service = _open(name, spec)
     address = getattr(service, "base_url", None)
     local = is_local(address)
     query_s, batch_s = (spec.local_query_s, spec.local_batch_s) if local else (spec.query_s, spec.batch_s)
@@ -241,8 +230,8 @@ def _service(spec: EmbedderSpec) -> Choice:
     health = ProviderHealth(name)
     guarded = Guarded(remote, query_s=query_s, batch_s=BATCH_LIMIT_FACTOR * batch_s, health=health)
     without_retry = Guarded(remote.without_retry(), batch_s=query_s, health=health)
-    where = f"at {address}" if address and name in spec.base_urls else f"by {service.variable}"
-    reason = f"{name}, {where}" if name != "ollama" else f"ollama at {address}"
+    is_named = address and (name in spec.base_urls or not service.key)
+    reason = f"{name}, at {address}" if is_named else f"{name}, by {service.variable}"
     return Choice(
         RememberedQueries(guarded),
         name,
@@ -252,36 +241,6 @@ def _service(spec: EmbedderSpec) -> Choice:
         without_retry=without_retry,
         recipe=spec.recipe(name),
     )
-
-
-def _knows_dimensions(name: str, spec: EmbedderSpec) -> bool:
-    try:
-        _open(name, spec).close()
-    except UnknownDimensions:
-        return False
-    return True
-
-
-def _open(name: str, spec: EmbedderSpec) -> Service:
-    if name == "openai":
-        from memoriter.embedding.openai import OpenAIService
-
-        return OpenAIService(spec)
-    if name == "gemini":
-        from memoriter.embedding.gemini import GeminiService
-
-        return GeminiService(spec)
-    if name == "voyage":
-        from memoriter.embedding.voyage import VoyageService
-
-        return VoyageService(spec)
-    from memoriter.embedding.ollama import OllamaService
-
-    return OllamaService(spec)
-
-
-def _is_gguf(path: Path | None) -> bool:
-    return path is not None and path.suffix.lower() == ".gguf"
 
 
 def _version(name: str) -> int:

@@ -211,6 +211,12 @@ def is_installed(package: str) -> bool:
         return False
 
 
+def require(package: str, extra: str) -> None:
+    """Raise EmbedderUnavailable with the command that helps, if a package is missing."""
+    if not is_installed(package):
+        raise EmbedderUnavailable(missing_extra(extra))
+
+
 def client_library(package: str, extra: str) -> Any:
     """Import the vendor's package, or raise EmbedderUnavailable with the command that installs it."""
     try:

@@ -48,40 +48,12 @@ def httpx_options(httpx: Any) -> dict[str, Any]:
             self._stream.close()
 
     def check(response: Any) -> None:
-        is_file = _is_file(str(response.request.url))
+        is_file = is_file_address(str(response.request.url))
         check_head(response.status_code, response.headers, is_file=is_file)
         within = response.request.extensions.get("timeout", {}).get("read")
         response.stream = Bounded(response.stream, MAX_FILE_BYTES if is_file else MAX_BYTES, within)
 
     return {"follow_redirects": False, "event_hooks": {"response": [check]}, "headers": dict(HEADERS)}
-
-
-def requests_session() -> Any:
-    """Return a session of `requests` with the same limits."""
-    import requests
-
-    class Session(requests.Session):
-        def request(self, method: Any, url: Any, *args: Any, **options: Any) -> Any:
-            timeout = options.get("timeout")
-            options |= {"stream": True, "allow_redirects": False}
-            options["headers"] = {**(options.get("headers") or {}), **HEADERS}
-            response = super().request(method, url, *args, **options)
-            try:
-                body = read(response, timeout if isinstance(timeout, int | float) else None)
-            except BaseException:
-                response.close()
-                raise
-            # `requests` does the same when it reads an answer, but without limits.
-            response._content, response._content_consumed = body, True
-            return response
-
-    def read(response: Any, within_s: float | None) -> bytes:
-        is_file = _is_file(response.url)
-        check_head(response.status_code, response.headers, is_file=is_file)
-        limit = MAX_FILE_BYTES if is_file else MAX_BYTES
-        return b"".join(limit_body(response.iter_content(65536), limit, within_s))
-
-    return Session()
 
 
 def check_head(status: int, headers: Mapping[str, str], *, is_file: bool = False) -> None:
@@ -129,7 +101,7 @@ def is_local(url: str | None) -> bool:
         return host == "localhost"
 
 
-def _is_file(url: str) -> bool:
+def is_file_address(url: str) -> bool:
     path = url.partition("?")[0]
     return path.endswith(("/content", ":download"))
 

@@ -1,6 +1,6 @@
 """Language models for summaries and extraction.
 
-A `Chat` is an OpenAI-compatible model, one of Anthropic, or `NoChat`. `Budgeted` limits the tokens of a day. No model
+A `Chat` is a model that an extension offers, or `NoChat`. `Budgeted` limits the tokens of a day. No model
 is called unless the owner configures one, and every caller works without one. Failures are `ChatError`.
 """
 

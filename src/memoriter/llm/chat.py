@@ -28,7 +28,7 @@ class Chat(Protocol):
 
     @property
     def name(self) -> str:
-        """Provider and model, such as "openai/gpt-5-mini". Notes made with the model show it."""
+        """Provider and model, such as "provider/model". Notes made with the model show it."""
         ...
 
     def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:

@@ -1,7 +1,6 @@
-"""The vendors' clients: OpenAI's chat completions and Anthropic's messages.
+"""Language models of vendors: how one is opened, and what their clients have in common.
 
-Servers with an OpenAI-compatible API (vLLM, Ollama, DeepSeek, Qwen and others) use the first. The clients retry and
-time out. They are imported when a model is opened, because each takes about a second.
+The clients retry and time out. They are imported when a model is opened, because each takes about a second.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memoriter.errors import ChatError, ChatUnavailable
+from memoriter.extension import offers, suggest
 from memoriter.llm.chat import Chat, NoChat, Reply, Schema
 
 #: Retries of a failed call. The clients pause between them, and a background task can wait that long.
@@ -28,24 +28,24 @@ def open_chat(
     """Open the model that the settings name, without calling it."""
     if provider == "none":
         return NoChat()
-    kinds: dict[str, type[OpenAIChat] | type[AnthropicChat]]
-    kinds = {"openai": OpenAIChat, "anthropic": AnthropicChat}
-    if provider not in kinds:
-        raise ChatError(f"Unknown llm.provider {provider!r}. Use openai, anthropic or none.")
+    offer = offers("chats").get(provider)
+    if offer is None:
+        raise ChatError(f"Unknown llm.provider {provider!r}. {suggest(provider, ('none', *offers('chats')))}")
     if not model:
         raise ChatUnavailable(f"Set llm.model to a model of {provider}.")
     try:
-        return kinds[provider](
+        chat: Chat = offer.load()(
             model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, retries=retries
         )
     except ImportError as error:
         raise ChatUnavailable(
-            f"The client of {provider} is not installed: pip install 'memoriter[{provider}]'."
+            f"The client of {provider} is not installed: pip install 'memoriter[{offer.extra}]'."
         ) from error
+    return chat
 
 
-class _VendorChat:
-    """Common base of both clients: errors, and structured output where the server supports it."""
+class VendorChat:
+    """Common base of the clients: errors, and structured output where the server supports it."""
 
     def __init__(self, name: str, package: Any, client: Any, base_error: type[Exception]) -> None:
         self.name = name
@@ -79,105 +79,6 @@ class _VendorChat:
             raise ChatError(f"{self.name} failed: {_redact_message(error)}") from error
         except (AttributeError, IndexError, TypeError, ValueError) as error:
             raise ChatError(f"{self.name} returned an answer that cannot be read.") from error
-
-
-class OpenAIChat(_VendorChat):
-    """A model of OpenAI or of an OpenAI-compatible server."""
-
-    def __init__(
-        self, model: str, *, base_url: str | None, api_key: str | None, timeout_s: float, retries: int
-    ) -> None:
-        import openai
-
-        name = f"openai/{model}"
-        self._model = model
-        self._official = base_url is None
-        try:
-            client = openai.OpenAI(
-                # A key from the environment belongs to OpenAI. It is never sent to another address.
-                api_key=api_key or ("none" if base_url else None),
-                base_url=base_url,
-                timeout=timeout_s,
-                max_retries=retries,
-                http_client=openai.DefaultHttpxClient(follow_redirects=False, timeout=timeout_s),
-            )
-        except openai.OpenAIError as error:
-            raise ChatUnavailable(f"{name}: {error}") from error
-        super().__init__(name, openai, client, openai.OpenAIError)
-
-    def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:
-        """Answer one prompt, or raise `ChatError`."""
-
-        def request(schema: Schema | None) -> Reply:
-            # OpenAI has renamed the limit. Compatible servers know the old name.
-            limit = "max_completion_tokens" if self._official else "max_tokens"
-            completion = self._client.chat.completions.create(
-                model=self._model,
-                messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
-                extra_body={limit: max_tokens, **self._format(schema)},
-            )
-            choice, usage = completion.choices[0], completion.usage
-            text = choice.message.content
-            if not isinstance(text, str):
-                raise ChatError(f"{self.name} answered without a text.")
-            asked, answered = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
-            return Reply(text, asked, answered, cut_off=choice.finish_reason == "length")
-
-        return self._answer(schema, request)
-
-    def _format(self, schema: Schema | None) -> dict[str, Any]:
-        if schema is None:
-            return {}
-        if not self._official:
-            # More servers support JSON without a schema. The prompt describes the fields.
-            return {"response_format": {"type": "json_object"}}
-        named = {"name": "answer", "schema": strict(schema), "strict": True}
-        return {"response_format": {"type": "json_schema", "json_schema": named}}
-
-
-class AnthropicChat(_VendorChat):
-    """A model of Anthropic."""
-
-    def __init__(
-        self, model: str, *, base_url: str | None, api_key: str | None, timeout_s: float, retries: int
-    ) -> None:
-        import anthropic
-
-        name = f"anthropic/{model}"
-        self._model = model
-        try:
-            client = anthropic.Anthropic(
-                # A key from the environment belongs to Anthropic. It is never sent to another address.
-                api_key=api_key or ("none" if base_url else None),
-                base_url=base_url,
-                timeout=timeout_s,
-                max_retries=retries,
-                http_client=anthropic.DefaultHttpxClient(follow_redirects=False, timeout=timeout_s),
-            )
-        except anthropic.AnthropicError as error:
-            raise ChatUnavailable(f"{name}: {error}") from error
-        super().__init__(name, anthropic, client, anthropic.AnthropicError)
-
-    def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:
-        """Answer one prompt, or raise `ChatError`."""
-
-        def request(schema: Schema | None) -> Reply:
-            output = {"output_config": {"format": {"type": "json_schema", "schema": strict(schema)}}}
-            message = self._client.messages.create(
-                model=self._model,
-                system=system,
-                messages=[{"role": "user", "content": user}],
-                max_tokens=max_tokens,
-                extra_body=output if schema is not None else None,
-            )
-            text = "".join(block.text for block in message.content if block.type == "text")
-            if not text:
-                raise ChatError(f"{self.name} answered without a text.")
-            usage = message.usage
-            cut_off = message.stop_reason == "max_tokens"
-            return Reply(text, usage.input_tokens, usage.output_tokens, cut_off=cut_off)
-
-        return self._answer(schema, request)
 
 
 def _redact_message(error: Exception) -> str:

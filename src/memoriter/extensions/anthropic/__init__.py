@@ -1,18 +1,21 @@
-"""Anthropic: its memory tool over the notes of a workspace."""
+"""Anthropic: its models, and its memory tool over the notes of a workspace."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from memoriter.extension import Extension
+from memoriter.extension import Extension, Offer
 
 if TYPE_CHECKING:
     from memoriter.extensions.anthropic.memory_tool import MemoriterAsyncMemoryTool, MemoriterMemoryTool
 
 __all__ = ["MemoriterAsyncMemoryTool", "MemoriterMemoryTool", "extension"]
 
-extension = Extension(name="anthropic")
+extension = Extension(
+    name="anthropic",
+    chats={"anthropic": Offer("memoriter.extensions.anthropic.chat:AnthropicChat", extra="anthropic")},
+)
 
 
 def __getattr__(name: str) -> object:

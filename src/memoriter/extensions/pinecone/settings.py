@@ -7,8 +7,7 @@ from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator
 
-from memoriter.config.fields import Number, Section
-from memoriter.config.models import check_url
+from memoriter.config.fields import Number, Section, check_url
 
 
 class PineconeSettings(Section):

@@ -12,8 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from memoriter.embedding import transport
-from memoriter.embedding.jobs import JobState, by_custom_id
-from memoriter.embedding.openai import RUNNING
+from memoriter.embedding.jobs import RUNNING, JobState, by_custom_id
 from memoriter.embedding.remote import (
     Limits,
     Purpose,
@@ -21,6 +20,7 @@ from memoriter.embedding.remote import (
     check_model,
     client_library,
     known_dimensions,
+    require,
 )
 from memoriter.embedding.transport import Failure, quiet_logger
 from memoriter.errors import EmbedderUnavailable
@@ -38,10 +38,38 @@ DIMENSIONS = {
 }
 
 
+def requests_session() -> Any:
+    """Return a session of `requests` with the limits of `transport`."""
+    import requests
+
+    class Session(requests.Session):
+        def request(self, method: Any, url: Any, *args: Any, **options: Any) -> Any:
+            timeout = options.get("timeout")
+            options |= {"stream": True, "allow_redirects": False}
+            options["headers"] = {**(options.get("headers") or {}), **transport.HEADERS}
+            response = super().request(method, url, *args, **options)
+            try:
+                body = read(response, timeout if isinstance(timeout, int | float) else None)
+            except BaseException:
+                response.close()
+                raise
+            # `requests` does the same when it reads an answer, but without limits.
+            response._content, response._content_consumed = body, True
+            return response
+
+    def read(response: Any, within_s: float | None) -> bytes:
+        is_file = transport.is_file_address(response.url)
+        transport.check_head(response.status_code, response.headers, is_file=is_file)
+        limit = transport.MAX_FILE_BYTES if is_file else transport.MAX_BYTES
+        return b"".join(transport.limit_body(response.iter_content(65536), limit, within_s))
+
+    return Session()
+
+
 @cache
 def _session() -> Any:
     """Return one session for all threads. The package would open one per thread and never close it."""
-    return transport.requests_session()
+    return requests_session()
 
 
 class VoyageService:
@@ -52,6 +80,7 @@ class VoyageService:
     job_items = 10_000
 
     def __init__(self, spec: EmbedderSpec) -> None:
+        require("voyageai", "voyage")
         self.key = spec.keys.get("voyage", "")
         if not self.key:
             raise EmbedderUnavailable(f"no key: set {self.variable}")

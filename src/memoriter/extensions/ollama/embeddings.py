@@ -15,6 +15,7 @@ from memoriter.embedding.remote import (
     client_library,
     digest,
     known_dimensions,
+    require,
 )
 from memoriter.embedding.transport import Failure
 from memoriter.records import Identity
@@ -47,10 +48,13 @@ class OllamaService:
     """`POST /api/embed`, with the package `ollama`."""
 
     key = ""
+    #: Its servers have models of any name. They are asked for the dimensions of one that is not known.
+    asks_dimensions = True
     variable = "OLLAMA_API_KEY"
     limits = Limits(items=64, tokens=16_384, text_tokens=6_000)
 
     def __init__(self, spec: EmbedderSpec) -> None:
+        require("ollama", "ollama")
         self.base_url = spec.base_urls.get("ollama", DEFAULT_URL)
         self.model = spec.model or MODEL
         self._prompts = prompts_for(self.model)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memoriter.embedding import transport
-from memoriter.embedding.jobs import JobState, by_custom_id
+from memoriter.embedding.jobs import RUNNING, JobState, by_custom_id
 from memoriter.embedding.remote import (
     MAX_RETRIES,
     Limits,
@@ -22,6 +22,7 @@ from memoriter.embedding.remote import (
     client_library,
     digest,
     known_dimensions,
+    require,
 )
 from memoriter.embedding.transport import Failure
 from memoriter.errors import EmbedderUnavailable
@@ -33,17 +34,19 @@ if TYPE_CHECKING:
 OFFICIAL = "https://api.openai.com/v1"
 MODEL = "text-embedding-3-small"
 DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-RUNNING = {"validating": "running", "in_progress": "running", "finalizing": "running", "completed": "done"}
 
 
 class OpenAIService:
     """`POST /embeddings`, with the package `openai`."""
 
+    #: Its servers have models of any name. They are asked for the dimensions of one that is not known.
+    asks_dimensions = True
     variable = "OPENAI_API_KEY"
     limits = Limits(items=2048, tokens=250_000, bytes=8 * 1024 * 1024, text_tokens=7_500)
     job_items = 10_000
 
     def __init__(self, spec: EmbedderSpec) -> None:
+        require("openai", "openai")
         self.base_url = spec.base_urls.get("openai", OFFICIAL)
         official = self.base_url.rstrip("/") == OFFICIAL
         self.key = spec.keys.get("openai", "")

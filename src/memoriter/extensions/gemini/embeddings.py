@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter.embedding import transport
 from memoriter.embedding.jobs import JobState
-from memoriter.embedding.remote import MAX_RETRIES, Limits, Purpose, client_library, known_dimensions
+from memoriter.embedding.remote import MAX_RETRIES, Limits, Purpose, client_library, known_dimensions, require
 from memoriter.embedding.transport import Failure, quiet_logger
 from memoriter.errors import EmbedderUnavailable
 from memoriter.records import Identity
@@ -35,6 +35,7 @@ class GeminiService:
     job_items = 1_000
 
     def __init__(self, spec: EmbedderSpec) -> None:
+        require("google.genai", "gemini")
         self.key = spec.keys.get("gemini", "")
         if not self.key:
             raise EmbedderUnavailable(f"no key: set {self.variable} or GOOGLE_API_KEY")

@@ -19,7 +19,7 @@ from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.records import Identity
 
 if TYPE_CHECKING:
-    from memoriter.embedding.protocol import Matrix
+    from memoriter.embedding.protocol import EmbedderSpec, Matrix
 
     Runner: TypeAlias = Callable[[str], Any]
 
@@ -33,6 +33,13 @@ MAX_GGUF_KEYS = 10_000
 MAX_GGUF_TEXT = 16 * 1024 * 1024
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _ARRAY = 8, 9
+
+
+def open_gguf(spec: EmbedderSpec) -> LlamaCpp:
+    """Return the embedder of the GGUF file that the settings name."""
+    if spec.model_path is None:
+        raise EmbedderUnavailable("no model: set embedding.model_path to a GGUF file")
+    return LlamaCpp(spec.model_path, threads=spec.threads)
 
 
 class LlamaCpp:

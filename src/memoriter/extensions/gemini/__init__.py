@@ -1,0 +1,22 @@
+"""Gemini: embeddings of Google."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="gemini",
+    embedders={
+        "gemini": Offer(
+            "memoriter.extensions.gemini.embeddings:GeminiService",
+            extra="gemini",
+            rank=2,
+            models=("gemini-",),
+        )
+    },
+    settings={"embedding": "memoriter.extensions.gemini.settings:GeminiSettings"},
+    variables={
+        "GOOGLE_API_KEY": "embedding.gemini_api_key",
+        "GEMINI_API_KEY": "embedding.gemini_api_key",
+    },
+)

@@ -1,0 +1,63 @@
+"""Chat completions of OpenAI, and of servers with a compatible API (vLLM, Ollama, DeepSeek, Qwen and others)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memoriter.errors import ChatError, ChatUnavailable
+from memoriter.llm.chat import Reply, Schema
+from memoriter.llm.vendors import VendorChat, strict
+
+
+class OpenAIChat(VendorChat):
+    """A model of OpenAI or of an OpenAI-compatible server."""
+
+    def __init__(
+        self, model: str, *, base_url: str | None, api_key: str | None, timeout_s: float, retries: int
+    ) -> None:
+        import openai
+
+        name = f"openai/{model}"
+        self._model = model
+        self._official = base_url is None
+        try:
+            client = openai.OpenAI(
+                # A key from the environment belongs to OpenAI. It is never sent to another address.
+                api_key=api_key or ("none" if base_url else None),
+                base_url=base_url,
+                timeout=timeout_s,
+                max_retries=retries,
+                http_client=openai.DefaultHttpxClient(follow_redirects=False, timeout=timeout_s),
+            )
+        except openai.OpenAIError as error:
+            raise ChatUnavailable(f"{name}: {error}") from error
+        super().__init__(name, openai, client, openai.OpenAIError)
+
+    def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:
+        """Answer one prompt, or raise `ChatError`."""
+
+        def request(schema: Schema | None) -> Reply:
+            # OpenAI has renamed the limit. Compatible servers know the old name.
+            limit = "max_completion_tokens" if self._official else "max_tokens"
+            completion = self._client.chat.completions.create(
+                model=self._model,
+                messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+                extra_body={limit: max_tokens, **self._format(schema)},
+            )
+            choice, usage = completion.choices[0], completion.usage
+            text = choice.message.content
+            if not isinstance(text, str):
+                raise ChatError(f"{self.name} answered without a text.")
+            asked, answered = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+            return Reply(text, asked, answered, cut_off=choice.finish_reason == "length")
+
+        return self._answer(schema, request)
+
+    def _format(self, schema: Schema | None) -> dict[str, Any]:
+        if schema is None:
+            return {}
+        if not self._official:
+            # More servers support JSON without a schema. The prompt describes the fields.
+            return {"response_format": {"type": "json_object"}}
+        named = {"name": "answer", "schema": strict(schema), "strict": True}
+        return {"response_format": {"type": "json_schema", "json_schema": named}}

@@ -1,0 +1,19 @@
+"""Voyage: embeddings."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="voyage",
+    embedders={
+        "voyage": Offer(
+            "memoriter.extensions.voyage.embeddings:VoyageService",
+            extra="voyage",
+            rank=3,
+            models=("voyage-",),
+        )
+    },
+    settings={"embedding": "memoriter.extensions.voyage.settings:VoyageSettings"},
+    variables={"VOYAGE_API_KEY": "embedding.voyage_api_key"},
+)
