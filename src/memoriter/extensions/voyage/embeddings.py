@@ -7,7 +7,7 @@ calls for the batch API, so its requestor is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -41,29 +41,41 @@ DIMENSIONS = {
 def requests_session() -> Any:
     """Return a session of `requests` with the limits of `transport`."""
     import requests
+    from requests.adapters import HTTPAdapter
 
-    class Session(requests.Session):
-        def request(self, method: Any, url: Any, *args: Any, **options: Any) -> Any:
-            timeout = options.get("timeout")
-            options |= {"stream": True, "allow_redirects": False}
-            options["headers"] = {**(options.get("headers") or {}), **transport.HEADERS}
-            response = super().request(method, url, *args, **options)
+    class BoundedBody:
+        """The body of an answer, up to a size and within a time."""
+
+        def __init__(self, raw: Any, limit: int, within_s: float | None) -> None:
+            self._raw, self._limits = raw, (limit, within_s)
+
+        def stream(self, amount: int, decode_content: bool | None = None) -> Iterator[bytes]:
+            yield from transport.limit_body(self._raw.stream(amount, decode_content), *self._limits)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._raw, name)
+
+    class BoundedAdapter(HTTPAdapter):
+        def send(self, request: Any, *args: Any, **options: Any) -> Any:
+            response = super().send(request, *args, **options)
+            is_file = transport.is_file_address(str(request.url))
             try:
-                body = read(response, timeout if isinstance(timeout, int | float) else None)
+                transport.check_head(response.status_code, response.headers, is_file=is_file)
             except BaseException:
                 response.close()
                 raise
-            # `requests` does the same when it reads an answer, but without limits.
-            response._content, response._content_consumed = body, True
+            limit = transport.MAX_FILE_BYTES if is_file else transport.MAX_BYTES
+            timeout = options.get("timeout")
+            response.raw = BoundedBody(
+                response.raw, limit, timeout if isinstance(timeout, int | float) else None
+            )
             return response
 
-    def read(response: Any, within_s: float | None) -> bytes:
-        is_file = transport.is_file_address(response.url)
-        transport.check_head(response.status_code, response.headers, is_file=is_file)
-        limit = transport.MAX_FILE_BYTES if is_file else transport.MAX_BYTES
-        return b"".join(transport.limit_body(response.iter_content(65536), limit, within_s))
-
-    return Session()
+    session = requests.Session()
+    session.headers.update(transport.HEADERS)
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, BoundedAdapter())
+    return session
 
 
 @cache
