@@ -88,12 +88,16 @@ def measure(
 
 
 def _figures(memory: Memory, pair: Row, retired: set[str]) -> Iterator[str]:
-    """Yield the name of each count that a pair adds one to."""
+    """Yield the name of each count that a pair adds one to.
+
+    An entry can be retired. Any line can be marked: a search says that a newer one replaced it.
+    """
     lines = {name: pair[name]["text"] for name in ("earlier", "later")}
     hits = memory.search(pair["question"]).hits
     found = [hit for text in lines.values() for hit in memory.search(text).hits]
     stale = [hit.snippet for hit in (*hits, *found) if hit.superseded_by]
     marked = {name for name, text in lines.items() if text in retired or place_of(text, stale) < MISSING}
+    gone = not retired.isdisjoint(lines.values())
     recalled = [line.text for line in memory.recall(pair["question"]).lines]
     old, new = (place_of(text, recalled) for text in lines.values())
     below, above = (place_of(text, [hit.snippet for hit in hits]) for text in lines.values())
@@ -103,11 +107,12 @@ def _figures(memory: Memory, pair: Row, retired: set[str]) -> Iterator[str]:
         yield outcome(old, new)
         named = {
             "recognised": "earlier" in marked,
+            "entry retired": gone,
             "newer retired": "later" in marked,
             "new above old": above < below,
         }
     else:
-        named = {"wrongly retired": bool(marked), "answer recalled": wanted < MISSING}
+        named = {"wrongly marked": bool(marked), "wrongly retired": gone, "answer recalled": wanted < MISSING}
     yield from (name for name, holds_true in named.items() if holds_true)
 
 
@@ -135,9 +140,11 @@ def holds(line: str, text: str) -> bool:
 def rows(counts: Counter[tuple[str, str]]) -> Table:
     """Return the figures of one half: by name, and then by group."""
     named = [
-        ("changes recognised", "recognised", "replaced"),
-        ("newer statement retired", "newer retired", "replaced"),
-        ("wrongly retired, of pairs that stand", "wrongly retired", "stands"),
+        ("changes recognised: retired or marked", "recognised", "replaced"),
+        ("changes with a retired entry", "entry retired", "replaced"),
+        ("newer statement retired or marked", "newer retired", "replaced"),
+        ("pairs that stand, retired or marked", "wrongly marked", "stands"),
+        ("pairs that stand with a retired entry", "wrongly retired", "stands"),
         ("search: new above old", "new above old", "replaced"),
         *((f"recall: {name}", name, "replaced") for name in OUTCOMES),
         ("recall: answer, of pairs that stand", "answer recalled", "stands"),
