@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from memoriter import logs
 from memoriter.engines import Engine
 from memoriter.engines.builtin import BuiltinEngine, EngineOptions
-from memoriter.engines.fallback import Cooldown, EnginePool, cache_key, select_builtin
-from memoriter.errors import MemoriterError, MemoryDisabled, StoreError
+from memoriter.errors import MemoryDisabled, StoreError
 from memoriter.extension import offers
 from memoriter.index.sync import Indexer, Rules
 from memoriter.notes.workspace import Workspace
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.config.search import SearchSettings
     from memoriter.embedding import Cached, Choice, Embedder, EmbedderSpec
-    from memoriter.engines.qmd import QmdSettings
     from memoriter.entries import Entries
     from memoriter.entries.extract import Extractor
     from memoriter.llm import Chat
@@ -46,14 +44,6 @@ log = logs.get("build")
 
 #: The setting that chooses where the vectors of entries are searched.
 VECTOR_ENGINE_KEY = "entries.vector_engine"
-#: Where qmd keeps downloaded models. All agents share them, because each is hundreds of megabytes.
-QMD_MODELS = Path("~/.cache/qmd/models")
-
-#: The external engines of this process. Memories of the same agent and settings share one, because each keeps a program
-#: running, and because a failed one stays in its cooldown when the memory is opened again.
-EXTERNAL_ENGINES = EnginePool(cooldown=Cooldown(60.0, 600.0))
-
-
 #: The files of an agent that every gateway needs. The rest of its folder is a cache of one machine.
 SHARED_FILES = ("workspace", "sessions", "queue", "hooks", "seen_turns", "flushes", "tokens.json")
 #: The files of the gateways of a tenant. No agent can have the name under which they are stored.
@@ -111,8 +101,26 @@ def entries_check(settings: Settings) -> Callable[[], bool]:
     return lambda: any(map(os.path.exists, files))
 
 
+class OpenEngine(Protocol):
+    """The code of an engine that an extension offers. Its name is the value of `memory.backend`.
+
+    The section of settings `memory.NAME` may have `paths`, which are indexed besides the notes of the workspace.
+    """
+
+    def __call__(
+        self,
+        settings: Settings,
+        *,
+        workspace: Workspace,
+        sessions: Transcripts | None,
+        scope: ScopeCheck,
+        builtin: Callable[[], Engine],
+    ) -> Engine:
+        """Return the engine. ``builtin`` opens the builtin engine, in case it has to answer instead."""
+
+
 def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine:
-    """Build the engine that the settings name, with the builtin engine as a fallback for an external one."""
+    """Build the engine that the settings name: the builtin one, or one that an extension offers."""
     if settings.plugins.slots.memory == "none":
         raise MemoryDisabled("Memory is switched off: `plugins.slots.memory` is `none`.")
     scope = ScopeCheck(scope_of(settings))
@@ -121,22 +129,15 @@ def build_engine(settings: Settings, embedder: Embedder | None = None) -> Engine
         return build_builtin(settings, embedder, scope)
 
     if settings.memory.backend == "builtin":
-        selection = select_builtin(builtin)
-    else:
-        from memoriter.engines.qmd import Exports, QmdEngine
-
-        qmd_settings = _qmd_settings(settings)
-
-        def qmd() -> Engine:
-            sessions = _sessions(settings) if qmd_settings.sessions else None
-            exports = Exports(sessions, qmd_settings.folder / "sessions") if sessions else None
-            return QmdEngine.create(qmd_settings, build_workspace(settings), exports=exports, scope=scope)
-
-        key = cache_key(settings.agent, (qmd_settings, scope.scope))
-        selection = EXTERNAL_ENGINES.get(key, qmd, builtin)
-    if selection.engine is None:
-        raise selection.cause or MemoriterError(selection.error)
-    return selection.engine
+        return builtin()
+    open_engine: OpenEngine = offers("engines")[settings.memory.backend].load()
+    return open_engine(
+        settings,
+        workspace=build_workspace(settings),
+        sessions=_sessions(settings),
+        scope=scope,
+        builtin=builtin,
+    )
 
 
 def scope_of(settings: Settings) -> Scope:
@@ -144,39 +145,6 @@ def scope_of(settings: Settings) -> Scope:
     scope = settings.memory.scope
     rules = (ScopeRule(rule.action, rule.channel, rule.chat_type, rule.key_prefix) for rule in scope.rules)
     return Scope(tuple(rules), scope.default)
-
-
-def _qmd_settings(settings: Settings) -> QmdSettings:
-    from memoriter.engines.qmd import QmdSettings, UpdateSchedule
-
-    qmd = settings.memory.qmd
-    update = qmd.update
-    return QmdSettings(
-        folder=settings.index_folder / "qmd",
-        workspace=settings.workspace,
-        extra_paths=settings.extra_paths,
-        notes_folder=settings.files.folder,
-        patterns=settings.files.patterns,
-        command=qmd.command,
-        search_mode=qmd.search_mode,
-        embed_model=qmd.embed_model,
-        models_folder=QMD_MODELS.expanduser(),
-        sessions=(settings.agent_folder / "sessions", *settings.sessions.paths)
-        if settings.sessions.enabled
-        else (),
-        max_results=settings.search.max_results,
-        max_snippet_chars=settings.search.snippet_chars,
-        timeout_s=qmd.limits.timeout_ms / 1000,
-        command_timeout_s=update.command_timeout,
-        citations=settings.memory.citations,
-        schedule=UpdateSchedule(
-            interval_s=update.interval,
-            debounce_s=update.debounce,
-            # Half the time limit of a search for indexing recent changes, the other half for the search.
-            wait_s=qmd.limits.timeout_ms / 2000,
-            update_timeout_s=update.update_timeout,
-        ),
-    )
 
 
 def _sessions(settings: Settings) -> Transcripts | None:

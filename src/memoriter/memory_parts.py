@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+from memoriter import logs
 from memoriter.build import (
     build_entries,
     build_extractor,
@@ -32,7 +33,6 @@ from memoriter.build import (
 )
 from memoriter.engines import Engine
 from memoriter.engines.copies import NoteCopies
-from memoriter.engines.fallback import warm_up
 from memoriter.entries.relation import contradicts
 from memoriter.errors import BadArgument, MemoriterError, MemoryClosed, NotFound, SourceError
 from memoriter.records import Answer, Excerpt, Hit, Query, Recall, Saved, Source, Trust, referenced_id
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from memoriter.recall.inject import Injector, Recalled
     from memoriter.sessions.outside_text import TrustRules
     from memoriter.sessions.seen_turns import SeenTurns
+
+log = logs.get("memory")
 
 SOURCES: tuple[Source, ...] = get_args(Source)
 #: A search of all notes, sessions and entries.
@@ -247,9 +249,15 @@ class MemoryParts:
 
         ``load_model`` also loads the embedder of the builtin engine.
         """
-        if self.settings.memory.backend != "builtin":
-            return warm_up(self.engine)
-        return self.engine.probe_embedding() if load_model else None
+        if self.settings.memory.backend == "builtin":
+            return self.engine.probe_embedding() if load_model else None
+        self.engine.start()
+        problem = self.engine.probe_vector()
+        if problem:
+            log.warning("the memory backend does not work: %s", problem)
+        else:
+            log.info("the memory backend is ready")
+        return problem
 
     def check_server(self) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
         """Check the Postgres server, if there is one: for each check its name, state, text and fix."""

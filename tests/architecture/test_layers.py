@@ -57,6 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "index",
         "search",
         "entries",
+        "engines",
         "memory",
         "agent",
         "tools",

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from standin import StandIn
 
-from memoriter.engines.qmd import QmdEngine, QmdSettings, UpdateSchedule
+from memoriter.extensions.qmd.engine import QmdEngine, QmdSettings
+from memoriter.extensions.qmd.updater import UpdateSchedule
 from memoriter.notes.workspace import Workspace
 
 

@@ -6,8 +6,8 @@ import pytest
 from standin import StandIn
 from stubs import Clock, Maker
 
-from memoriter.engines.fallback import EnginePool, FallbackEngine
 from memoriter.errors import EngineError
+from memoriter.extensions.qmd.fallback import EnginePool, FallbackEngine
 from memoriter.memory import parts_of
 from memoriter.records import Query
 from memoriter.tools.toolbox import Toolbox

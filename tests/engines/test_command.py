@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from standin import StandIn
 
-from memoriter.engines.qmd import command
-from memoriter.engines.qmd.collections import Collection, collections_of
-from memoriter.engines.qmd.command import (
+from memoriter.errors import EngineError
+from memoriter.extensions.qmd import command
+from memoriter.extensions.qmd.collections import Collection, collections_of
+from memoriter.extensions.qmd.command import (
     Qmd,
     Row,
     UpdateCounts,
@@ -23,7 +24,6 @@ from memoriter.engines.qmd.command import (
     locate,
     parse,
 )
-from memoriter.errors import EngineError
 from memoriter.notes.workspace import Workspace
 
 

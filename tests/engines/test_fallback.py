@@ -9,8 +9,8 @@ import threading
 import pytest
 from stubs import Clock, Maker, StubEngine
 
-from memoriter.engines.fallback import Cooldown, FallbackEngine
 from memoriter.errors import Cancelled, EngineBusy, EngineError
+from memoriter.extensions.qmd.fallback import Cooldown, FallbackEngine
 from memoriter.records import Query
 
 

@@ -10,15 +10,15 @@ import pytest
 from standin import StandIn
 
 from memoriter import AsyncMemory, Memory
-from memoriter.engines.fallback import Cooldown, EnginePool, FallbackEngine
 from memoriter.errors import MemoryDisabled
+from memoriter.extensions.qmd.fallback import Cooldown, EnginePool, FallbackEngine
 from memoriter.memory import parts_of
 
 
 @pytest.fixture
 def open_with_qmd(open_memory, standin: StandIn, monkeypatch: pytest.MonkeyPatch):
     """Return a function that opens a memory whose backend is the fake qmd."""
-    monkeypatch.setattr("memoriter.build.EXTERNAL_ENGINES", EnginePool(cooldown=Cooldown(0.0, 0.0)))
+    monkeypatch.setattr("memoriter.extensions.qmd.opening.ENGINES", EnginePool(cooldown=Cooldown(0.0, 0.0)))
 
     def open_(**more: object) -> Memory:
         settings = {
@@ -104,7 +104,9 @@ def test_eight_threads_get_answers_while_qmd_fails_and_the_engine_switches_once(
     note, open_with_qmd, standin: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     note("memory/a.md", "heron by the river\n")
-    monkeypatch.setattr("memoriter.build.EXTERNAL_ENGINES", EnginePool(cooldown=Cooldown(600.0, 600.0)))
+    monkeypatch.setattr(
+        "memoriter.extensions.qmd.opening.ENGINES", EnginePool(cooldown=Cooldown(600.0, 600.0))
+    )
     memory = open_with_qmd()
     memory.search("heron")
     standin.fault("exit1 on search")
@@ -186,6 +188,16 @@ def test_warm_up_and_status_report_the_same_problem(
     assert "no embedding model" in problem
     assert memory.status().degraded == problem
     assert [record.levelname for record in caplog.records if "backend" in record.getMessage()] == ["WARNING"]
+
+
+@pytest.mark.requirement("A8")
+def test_a_successful_warm_up_is_logged(note, open_with_qmd, caplog: pytest.LogCaptureFixture) -> None:
+    note("memory/a.md", "heron\n")
+    with caplog.at_level(logging.INFO, "memoriter"):
+        assert parts_of(open_with_qmd()).warm_up() is None
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "the memory backend is ready")
+    ]
 
 
 def test_warm_up_does_nothing_for_the_builtin_engine(open_memory) -> None:

@@ -10,9 +10,9 @@ import pytest
 from standin import is_alive
 
 from memoriter.background import cancellable
-from memoriter.engines.qmd import process
-from memoriter.engines.qmd.process import Finished
 from memoriter.errors import Cancelled, EngineError
+from memoriter.extensions.qmd import process
+from memoriter.extensions.qmd.process import Finished
 
 
 def run(

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from standin import StandIn
 
-from memoriter.engines.qmd import Exports, QmdEngine, QmdSettings, UpdateSchedule
-from memoriter.engines.qmd.command import Row
-from memoriter.engines.qmd.hits import current_lines
 from memoriter.errors import EngineBusy, EngineError, NotFound, PathRefused
+from memoriter.extensions.qmd.command import Row
+from memoriter.extensions.qmd.engine import QmdEngine, QmdSettings
+from memoriter.extensions.qmd.hits import current_lines
+from memoriter.extensions.qmd.sessions import Exports
+from memoriter.extensions.qmd.updater import UpdateSchedule
 from memoriter.notes.workspace import Workspace
 from memoriter.records import Answer, Query
 from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule

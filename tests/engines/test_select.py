@@ -9,9 +9,14 @@ from pathlib import Path
 import pytest
 from stubs import Clock, Maker
 
-from memoriter.engines.fallback import Cooldown, EnginePool, Selection, cache_key, select_builtin, warm_up
-from memoriter.engines.qmd import QmdSettings
 from memoriter.errors import EngineError, StoreError
+from memoriter.extensions.qmd.engine import QmdSettings
+from memoriter.extensions.qmd.fallback import (
+    Cooldown,
+    EnginePool,
+    Selection,
+    cache_key,
+)
 from memoriter.records import Query
 
 SETTINGS = QmdSettings(Path("/bin/qmd"), Path("/notes"))
@@ -98,18 +103,6 @@ def test_if_both_fail_the_selection_has_an_error_and_no_engine(selecting: Select
     assert (selection.engine, selection.error) == (None, "The home cannot be written.")
 
 
-@pytest.mark.parametrize(
-    "error", [StoreError("It is broken."), OSError(13, "Permission denied"), ValueError("?")]
-)
-def test_a_failed_builtin_engine_is_an_error_and_not_an_exception(error: Exception) -> None:
-    maker = Maker("local")
-    maker.error = error
-    selection = select_builtin(maker)
-    assert selection.engine is None
-    assert selection.cause is error
-    assert selection.error
-
-
 def test_a_failed_engine_leaves_the_pool_and_is_not_retried_immediately(selecting: Selecting) -> None:
     first = selecting.get().engine
     selecting.qmd.created[0].error = EngineError("qmd was killed.")
@@ -133,17 +126,3 @@ def test_a_closed_engine_leaves_the_pool(selecting: Selecting) -> None:
     first.close()
     assert selecting.get().engine is not first
     assert selecting.provider() == "qmd"
-
-
-@pytest.mark.requirement("A8")
-def test_warm_up_reports_problems_before_the_first_search(caplog: pytest.LogCaptureFixture) -> None:
-    engine = Maker("qmd")()
-    with caplog.at_level(logging.INFO, "memoriter"):
-        assert warm_up(engine) is None
-        engine.error = EngineError("qmd has no model.")
-        assert warm_up(engine) == "qmd has no model."
-    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "the memory backend is ready"),
-        ("WARNING", "the memory backend does not work: qmd has no model."),
-    ]
-    assert engine.started == 2

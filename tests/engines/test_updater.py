@@ -11,9 +11,9 @@ import pytest
 from stubs import Clock
 
 from memoriter.background import check_cancelled
-from memoriter.engines.qmd.command import UpdateCounts
-from memoriter.engines.qmd.updater import Updater, UpdateSchedule
 from memoriter.errors import EngineBusy, EngineError
+from memoriter.extensions.qmd.command import UpdateCounts
+from memoriter.extensions.qmd.updater import Updater, UpdateSchedule
 
 WAIT = 20.0  # long enough for any machine; no test waits that long
 

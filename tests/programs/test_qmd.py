@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 
 from memoriter import Answer, Memory
-from memoriter.engines.fallback import Cooldown, EnginePool, FallbackEngine
-from memoriter.engines.qmd import QmdEngine
-from memoriter.engines.qmd.command import Qmd, as_argument, locate
+from memoriter.extensions.qmd.command import Qmd, as_argument, locate
+from memoriter.extensions.qmd.engine import QmdEngine
+from memoriter.extensions.qmd.fallback import Cooldown, EnginePool, FallbackEngine
 from memoriter.memory import parts_of
 from memoriter.testing import HashEmbedder
 
@@ -104,14 +104,14 @@ OpenMemory = Callable[..., Memory]
 @pytest.fixture(autouse=True)
 def allow_slow_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give node the time that a busy machine needs to print its version."""
-    monkeypatch.setattr("memoriter.engines.qmd.command.VERSION_TIMEOUT_S", TIMEOUT_MS / 1000)
+    monkeypatch.setattr("memoriter.extensions.qmd.command.VERSION_TIMEOUT_S", TIMEOUT_MS / 1000)
 
 
 @pytest.fixture
 def open_qmd(
     workspace: Path, tmp_path: Path, program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[OpenMemory]:
-    monkeypatch.setattr("memoriter.build.EXTERNAL_ENGINES", EnginePool(cooldown=Cooldown(0.0, 0.0)))
+    monkeypatch.setattr("memoriter.extensions.qmd.opening.ENGINES", EnginePool(cooldown=Cooldown(0.0, 0.0)))
     opened: list[Memory] = []
 
     def open_(**more: object) -> Memory:

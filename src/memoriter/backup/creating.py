@@ -15,6 +15,7 @@ from memoriter.build import build_workspace
 from memoriter.config import Settings
 from memoriter.config.layers import WORKSPACE_FILE
 from memoriter.errors import BackupError
+from memoriter.extension import offers
 from memoriter.files.durable import sync_folder
 from memoriter.files.paths import open_inside
 from memoriter.records import Progress, ProgressCallback
@@ -24,7 +25,7 @@ from memoriter.store.vectors import installed_engines
 #: Folders of an agent that hold files as they are. They are read first, see `_agent_files`.
 STATE_FOLDERS = ("queue", "hooks", "flushes", "seen_turns", "sessions")
 #: What can be rebuilt, in the folder of an agent.
-DERIVED = ("index.db", "workspaces", "entries", "items", "qmd")
+DERIVED = ("index.db", "workspaces", "entries", "items")
 #: Endings of files that belong to a running process.
 TRANSIENT = (".lock", ".tmp", ".new", "-wal", "-shm")
 
@@ -161,7 +162,7 @@ def _agent_files(settings: Settings, folder: Path) -> Iterator[tuple[str, _Sourc
         for file in _files_below(home / name):
             yield f"{prefix}/{file.relative_to(home).as_posix()}", _Source(file)
     engines = (engine.folder for engine in installed_engines().values() if engine.folder)
-    derived = (*DERIVED, *engines)
+    derived = (*DERIVED, *engines, *offers("engines"))  # the folder of a search engine has its name
     for entry in sorted(home.iterdir()):
         if entry.name in (*STATE_FOLDERS, "memory.db") or entry.name.startswith(derived):
             continue

@@ -19,7 +19,7 @@ from pydantic import SecretStr
 
 from memoriter.config.fields import did_you_mean, nearest
 from memoriter.config.other_names import other_names
-from memoriter.config.search import CollectionSettings, QmdPathSettings
+from memoriter.config.search import CollectionSettings
 from memoriter.config.settings import keys
 from memoriter.errors import ConfigError, UntrustedConfig
 from memoriter.extension import extensions
@@ -296,13 +296,17 @@ def _variable_value(key: str, text: str, name: str) -> object:
     return [item for item in text.split(os.pathsep) if item]
 
 
-def _holds(key: str, kind: type) -> bool:
+def _kinds(key: str) -> tuple[object, ...]:
     annotation = keys()[key].annotation
-    return kind in (annotation, typing.get_origin(annotation), *typing.get_args(annotation))
+    return (annotation, typing.get_origin(annotation), *typing.get_args(annotation))
+
+
+def _holds(key: str, kind: type) -> bool:
+    return kind in _kinds(key)
 
 
 def _holds_paths(key: str) -> bool:
-    return any(_holds(key, kind) for kind in (Path, CollectionSettings, QmdPathSettings))
+    return any(isinstance(kind, type) and issubclass(kind, Path | CollectionSettings) for kind in _kinds(key))
 
 
 def _resolve(value: object, base: Path) -> object:

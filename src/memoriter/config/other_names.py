@@ -44,12 +44,6 @@ def _embedding_model(value: object) -> Mapping[str, object]:
 
 
 OTHER_NAMES: Mapping[str, str | Convert] = {
-    "memory.qmd.collections": "memory.qmd.paths",
-    "memory.qmd.citations": "memory.citations",
-    "memory.qmd.limits.max_injected_chars": "memory.max_injected_chars",
-    "memory.qmd.limits.max_results": "search.max_results",
-    "memory.qmd.limits.max_snippet_chars": "search.snippet_chars",
-    "memory.qmd.scope": "memory.scope",
     "sync.on_search": "search.sync_before",
     "sync.on_session_start": "watch.on_session_start",
     "sync.watch": "watch.enabled",

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from memoriter.config.fields import Duration, Fraction, Section, Whole, reject_bool
+from memoriter.config.fields import Fraction, Section, Whole, reject_bool
 from memoriter.extension import offers, suggest
 
 
@@ -193,31 +193,8 @@ class ScopeSettings(Section):
     )
 
 
-class QmdUpdateSettings(Section):
-    """Updates of qmd's index. Times are seconds, or texts such as `500ms`, `15s`, `5m`, `1h`."""
-
-    interval: Duration = Field(
-        default=300.0, ge=0, description="Maximum time between updates. 0: update only after changes."
-    )
-    debounce: Duration = Field(default=1.0, ge=0, description="Minimum time between updates.")
-    command_timeout: Duration = Field(default=30.0, gt=0, description="Time limit for small commands.")
-    update_timeout: Duration = Field(default=120.0, gt=0, description="Time limit for `qmd update`.")
-
-
-class QmdLimits(Section):
-    """Limits of a search with qmd. `search.max_results` and `search.snippet_chars` apply too."""
-
-    timeout_ms: Whole = Field(
-        default=4000,
-        ge=100,
-        le=600_000,
-        description="Time limit for a search in milliseconds, half of it for indexing recent changes. After it, "
-        "`builtin` answers.",
-    )
-
-
-#: Names of qmd's own collections.
-_TAKEN_NAMES = re.compile(r"memory|memory-root|sessions|extra-\d+")
+#: Names that engines give to the folders of the workspace itself.
+TAKEN_NAMES = re.compile(r"memory|memory-root|sessions|extra-\d+")
 
 
 class CollectionSettings(Section):
@@ -248,16 +225,10 @@ class CollectionSettings(Section):
         return repr(str(self))
 
 
-class QmdPathSettings(CollectionSettings):
-    """A file or folder that qmd indexes. A path alone is enough."""
-
-    name: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{1,64}$")
-
-
 def check_collections(collections: Mapping[str, CollectionSettings]) -> Mapping[str, CollectionSettings]:
     """Return the collections, or raise if a name or a folder cannot be told from another."""
     for name in collections:
-        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name, re.ASCII) or _TAKEN_NAMES.fullmatch(name):
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name, re.ASCII) or TAKEN_NAMES.fullmatch(name):
             raise ValueError(
                 f"{name[:80]!r} cannot be the name of a collection: use letters, digits, '-' and '_', "
                 "and not memory, memory-root, sessions or extra-1"
@@ -273,50 +244,12 @@ def check_collections(collections: Mapping[str, CollectionSettings]) -> Mapping[
     return collections
 
 
-class QmdBackendSettings(Section):
-    """The external engine `qmd`. Used when `memory.backend` is `qmd`."""
-
-    command: str = Field(
-        default="qmd",
-        min_length=1,
-        description="The program: a name on the PATH, a file, or the script `qmd.js`, which runs with the `node` on "
-        "the PATH.",
-    )
-    search_mode: Literal["search", "vsearch", "query"] = Field(
-        default="search",
-        description="`search` (keywords), `query` (keywords and vectors), or `vsearch` (vectors, after a language "
-        "model rewrote the query; slow). The last two need a model.",
-    )
-    paths: tuple[QmdPathSettings, ...] = Field(
-        default=(),
-        description="More files and folders to index with this backend, besides `files.extra_paths`: paths, or objects "
-        "such as `{path: ~/journal, name: journal, pattern: '**/*.md'}`.",
-    )
-    embed_model: str | None = Field(
-        default=None,
-        description="A `.gguf` file or an `hf:` name. Default: qmd's default model, if it was downloaded.",
-    )
-    update: QmdUpdateSettings = Field(default_factory=QmdUpdateSettings)
-    limits: QmdLimits = Field(default_factory=QmdLimits)
-
-    @field_validator("paths")
-    @classmethod
-    def _have_names_of_their_own(cls, paths: tuple[QmdPathSettings, ...]) -> tuple[QmdPathSettings, ...]:
-        """Raise if two collections of qmd would have the same name: one would replace the other."""
-        names = [path.name for path in paths if path.name]
-        if len(set(names)) < len(names):
-            raise ValueError("must have different names")
-        if taken := [name for name in names if _TAKEN_NAMES.fullmatch(name)]:
-            raise ValueError(f"must not have the name {taken[0]}, which memoriter uses itself")
-        return paths
-
-
 class MemorySettings(Section):
     """The search engine, the sessions that may use it, and the display of results."""
 
-    backend: Literal["builtin", "qmd"] = Field(
+    backend: str = Field(
         default="builtin",
-        description="Search engine: `builtin`, or `qmd` with `builtin` as its fallback.",
+        description="Search engine: `builtin`, or one that an extension offers.",
     )
     citations: Literal["on", "off", "auto"] = Field(
         default="auto",
@@ -329,4 +262,11 @@ class MemorySettings(Section):
         description="Maximum number of characters of all snippets together that a tool returns to the model.",
     )
     scope: ScopeSettings = Field(default_factory=ScopeSettings)
-    qmd: QmdBackendSettings = Field(default_factory=QmdBackendSettings)
+
+    @field_validator("backend")
+    @classmethod
+    def _is_offered(cls, name: str) -> str:
+        known = ("builtin", *offers("engines"))
+        if name not in known:
+            raise ValueError(f"there is no such engine. {suggest(name, known)}")
+        return name

@@ -203,12 +203,12 @@ class Settings(Section):
 
     @property
     def extra_paths(self) -> tuple[ExtraPath, ...]:
-        """What is indexed besides the notes of the workspace itself: extra paths, collections, and paths of qmd."""
-        qmd = self.memory.qmd.paths if self.memory.backend == "qmd" else ()
+        """What is indexed besides the notes of the workspace: extra paths, collections, and `paths` of the engine."""
+        of_engine = getattr(getattr(self.memory, self.memory.backend, None), "paths", ())
         return (
             *(ExtraPath(path) for path in self.files.extra_paths),
             *(ExtraPath(folder.path, name, folder.pattern) for name, folder in self.collections.items()),
-            *(ExtraPath(extra.path, extra.name, extra.pattern) for extra in qmd),
+            *(ExtraPath(extra.path, extra.name, extra.pattern) for extra in of_engine),
         )
 
     @property

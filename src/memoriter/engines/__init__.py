@@ -1,7 +1,7 @@
 """Engines answer search, read, status and sync for one agent.
 
-The rest of the package uses the `Engine` interface only. `builtin` searches the index of this package, `qmd` runs an
-external program, and `fallback` combines the two.
+The rest of the package uses the `Engine` interface only. `builtin` searches the index of this package. Extensions may
+offer other engines.
 """
 
 from __future__ import annotations

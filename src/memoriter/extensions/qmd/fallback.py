@@ -321,25 +321,6 @@ def cache_key(agent: str, settings: object) -> str:
     return f"{agent}:{hashlib.sha256(repr(settings).encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def warm_up(engine: Engine) -> str | None:
-    """Check an external engine at the start instead of at the first search. Return an error message if it fails."""
-    engine.start()
-    problem = engine.probe_vector()
-    if problem:
-        log.warning("the memory backend does not work: %s", problem)
-    else:
-        log.info("the memory backend is ready")
-    return problem
-
-
-def select_builtin(create_builtin: Create) -> Selection:
-    """Create the builtin engine, or say why it cannot be created."""
-    try:
-        return Selection(create_builtin())
-    except Exception as error:  # noqa: BLE001 - the agent works without memory
-        return _no_engine(error)
-
-
 class EnginePool:
     """The pairs of external and builtin engines in this process, by agent and settings."""
 

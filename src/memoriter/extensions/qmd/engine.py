@@ -14,8 +14,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.engines.qmd.collections import Collection, collections_of, write_configuration
-from memoriter.engines.qmd.command import (
+from memoriter.errors import EngineError, MemoriterError, NotFound, PathRefused, SourceError
+from memoriter.extensions.qmd.collections import Collection, collections_of, write_configuration
+from memoriter.extensions.qmd.command import (
     MAX_QUERY_CHARS,
     Qmd,
     QmdMode,
@@ -26,10 +27,9 @@ from memoriter.engines.qmd.command import (
     both_legs,
     locate,
 )
-from memoriter.engines.qmd.hits import Page, hits_of
-from memoriter.engines.qmd.sessions import Exports
-from memoriter.engines.qmd.updater import Updater, UpdateSchedule
-from memoriter.errors import EngineError, MemoriterError, NotFound, PathRefused, SourceError
+from memoriter.extensions.qmd.hits import Page, hits_of
+from memoriter.extensions.qmd.sessions import Exports
+from memoriter.extensions.qmd.updater import Updater, UpdateSchedule
 from memoriter.records import (
     Answer,
     CitationMode,

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from memoriter.engines.qmd import process
 from memoriter.errors import EngineError
+from memoriter.extensions.qmd import process
 
 QmdMode = Literal["search", "vsearch", "query"]
 

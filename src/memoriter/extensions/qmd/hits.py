@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from memoriter.engines.qmd.command import Row
-from memoriter.engines.qmd.sessions import trust_of
+from memoriter.extensions.qmd.command import Row
+from memoriter.extensions.qmd.sessions import trust_of
 from memoriter.notes.chunking import trust_of_note
 from memoriter.records import Explanation, Hit, Part, Source
 from memoriter.text import snippet

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from memoriter import logs
 from memoriter.background import Rejected, Task, Workers, check_cancelled
-from memoriter.engines.qmd.command import UpdateCounts
 from memoriter.errors import Cancelled, EngineBusy, EngineError, LockTimeout, MemoriterError
+from memoriter.extensions.qmd.command import UpdateCounts
 from memoriter.files.locks import file_lock
 
 log = logs.get("engines")
