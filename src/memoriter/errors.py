@@ -242,5 +242,7 @@ def first_line(error: Exception) -> str:
 class FrameworkMissing(MemoriterError, ImportError):
     """The framework of an extension is not installed."""
 
+    code = "framework_missing"
+
     def __init__(self, framework: str, extra: str) -> None:
         super().__init__(f"{framework} is not installed. Run `pip install 'memoriter[{extra}]'`.")
