@@ -130,8 +130,7 @@ def targets(folder: Path) -> dict[str, Target]:
     from memoriter.search import when
     from memoriter.sessions.messages import DamagedLine, parse, turns_of_messages
     from memoriter.sessions.tail import read_new_turns
-    from memoriter.text import dates, encoding, front_matter, redaction, tokens
-    from memoriter.text.snippet import snippet
+    from memoriter.text import dates, encoding, front_matter, redaction, snippet, tokens
 
     transcript = folder / "session.jsonl"
 

@@ -36,10 +36,9 @@ from memoriter.engines.copies import NoteCopies
 from memoriter.entries.relation import contradicts
 from memoriter.errors import BadArgument, MemoriterError, MemoryClosed, NotFound, SourceError
 from memoriter.records import Answer, Excerpt, Hit, Query, Recall, Saved, Source, Trust, referenced_id
-from memoriter.search.citations import for_prompt, parse_citation, shows_citations
 from memoriter.search.confidence import FITTED_MODEL, conclude, identifiers, judge
 from memoriter.search.freshness import SIMILAR, Lookup, refresh
-from memoriter.search.masking import mask, mask_answer
+from memoriter.search.shape import for_prompt, mask, mask_answer, parse_citation, shows_citations
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
 
@@ -271,6 +270,7 @@ class MemorySearch:
     def __init__(self, parts: MemoryParts) -> None:
         self._parts = parts
         self._settings = parts.settings
+        self._reranker = build_reranker(parts.settings)
 
     def search(self, query: Query, *, masked: bool) -> Answer:
         """Return the lines that answer the query. The notes of a collection are searched if the query names one."""
@@ -346,7 +346,7 @@ class MemorySearch:
             engine.index is not None and engine.choice is not None and engine.choice.model == FITTED_MODEL
         )
         find = find_similar if is_fitted and query.rerank else None
-        return Lookup(contradicts, find, build_reranker(self._settings))
+        return Lookup(contradicts, find, self._reranker)
 
     def _search_notes(self, query: str, limit: int) -> Answer:
         """Return the notes and sessions that match a query, without secrets, as the engine ranks them."""

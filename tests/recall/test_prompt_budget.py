@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memoriter.recall.render import memory_section
 from memoriter.records import Answer, Explanation, Hit
-from memoriter.search.citations import MIN_CHARS, fit, for_prompt, shorten, shows_citations
+from memoriter.search.shape import MIN_CHARS, fit, for_prompt, shorten, shows_citations
 
 
 def hit(snippet: str, citation: str | None = "memory/a.md#L1-L3") -> Hit:

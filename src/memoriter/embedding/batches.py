@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -52,7 +53,7 @@ class Batched:
         self._budgets = {"items": items, "tokens": tokens, "bytes": bytes}
         self._concurrency = concurrency
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """The identity of the wrapped embedder."""
         return self.embedder.identity

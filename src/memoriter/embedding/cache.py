@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from memoriter.errors import EmbeddingError
@@ -64,7 +65,7 @@ class Cached:
         self.recipe = recipe
         self.jobs = jobs
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """The identity of the wrapped embedder."""
         return self.embedder.identity
@@ -138,7 +139,7 @@ class RememberedQueries:
         self._vectors: OrderedDict[str, Matrix] = OrderedDict()
         self._lock = threading.Lock()
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """The identity of the wrapped embedder."""
         return self.embedder.identity

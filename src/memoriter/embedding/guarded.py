@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memoriter import logs
@@ -116,7 +117,7 @@ class Guarded:
         # A thread cannot be stopped. A late call continues, and its result is dropped.
         self._workers = Workers("memoriter-embed-call", threads=MAX_CALLS, linger_s=LINGER_S)
 
-    @property
+    @cached_property
     def identity(self) -> Identity:
         """The identity of the wrapped embedder."""
         return self.embedder.identity

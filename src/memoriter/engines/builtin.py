@@ -11,22 +11,23 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memoriter import logs
-from memoriter.engines.embedders import ActiveEmbedder, EmbedderSelector
 from memoriter.errors import EmbeddingError, IndexBroken, SourceError, StoreError, StoreLocked
 from memoriter.index.sync import Budget
-from memoriter.index.vectors import BackgroundWork, missing_vectors
+from memoriter.index.vectors import BackgroundWork
 from memoriter.records import Answer, CitationMode, Excerpt, ProgressCallback, Query, Status, SyncReport
 from memoriter.search import Found
-from memoriter.search.citations import shows_citations
+from memoriter.search.shape import shows_citations
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
 
 if TYPE_CHECKING:
-    from memoriter.embedding import Choice
+    from memoriter.embedding import Choice, Embedder
     from memoriter.index.sync import Indexer
     from memoriter.notes.workspace import Workspace
     from memoriter.search import Searcher
     from memoriter.store import Index
+
+    Remake = Callable[[str], Choice | None]
 
 log = logs.get("engines")
 
@@ -45,6 +46,78 @@ class EngineOptions:
     budget: Budget = field(default_factory=Budget)
 
 
+@dataclass(frozen=True, slots=True)
+class ActiveEmbedder:
+    """The embedder whose vectors answer a search, and what the answer says about it."""
+
+    embedder: Embedder | None
+    provider: str
+    model: str
+    note: str | None = None
+    #: Whether this is another embedder than the settings name.
+    fallback: bool = False
+
+
+class EmbedderSelector:
+    """Selects the embedder that answers a search while the vectors of another one are computed.
+
+    The index records whose vectors its rows have. After a change of settings the former embedder keeps answering until
+    the vectors of the new one are complete.
+    """
+
+    def __init__(self, index: Index, choice: Choice, remake: Remake | None = None) -> None:
+        self._index = index
+        self._choice = choice
+        self._remake = remake or (lambda _: None)
+        #: The former embedder, with the model of the rows for which it was opened.
+        self._former: tuple[str, Choice | None] = ("", None)
+
+    def active(self) -> ActiveEmbedder:
+        """Return the embedder whose vectors the rows have now."""
+        choice = self._choice
+        if choice.embedder is None:
+            return ActiveEmbedder(
+                None, choice.provider, choice.model, choice.reason if choice.missing else None
+            )
+        model = self._index.meta("model")
+        if not model or model == str(choice.embedder.identity):
+            note = f"The embedder is {choice.reason}." if choice.instead else None
+            is_fallback = choice.instead is not None
+            return ActiveEmbedder(choice.embedder, choice.provider, choice.model, note, is_fallback)
+        fallback = choice.fallback
+        if fallback and fallback.embedder and str(fallback.embedder.identity) == model:
+            note = self._index.meta("instead")
+            return ActiveEmbedder(fallback.embedder, fallback.provider, fallback.model, note, fallback=True)
+        return self._active_former(model, str(choice.embedder.identity))
+
+    @property
+    def outdated(self) -> bool:
+        """Whether rows have vectors of another embedder than the settings name, or none."""
+        embedder = self._choice.embedder
+        return embedder is not None and self._index.count_without(str(embedder.identity)) > 0
+
+    def close(self) -> None:
+        """Close the former embedder, if one was opened."""
+        former = self._former[1]
+        if former and former.embedder:
+            former.embedder.close()
+
+    def _active_former(self, model: str, configured: str) -> ActiveEmbedder:
+        if self._former[0] != model:
+            choice = self._remake(self._index.meta("recipe") or "")
+            is_usable = choice and choice.embedder and str(choice.embedder.identity) == model
+            self._former = (model, choice if is_usable else None)
+        former = self._former[1]
+        if former and former.embedder:
+            note = f"The embedder has changed: the vectors of {model} answer until those of {configured} are complete."
+            return ActiveEmbedder(former.embedder, former.provider, former.model, note)
+        note = (
+            f"Keyword search only: the index has vectors of {model}, whose embedder is no longer available. "
+            f"Run `memoriter index` to compute those of {configured}."
+        )
+        return ActiveEmbedder(None, self._choice.provider, self._choice.model, note)
+
+
 class BuiltinEngine:
     """Answers for one agent from `index.db`."""
 
@@ -58,7 +131,7 @@ class BuiltinEngine:
         options: EngineOptions | None = None,
         *,
         scope: ScopeCheck | None = None,
-        remake: Callable[[str], Choice | None] | None = None,
+        remake: Remake | None = None,
     ) -> None:
         self.workspace = workspace
         self.index = index
@@ -131,7 +204,13 @@ class BuiltinEngine:
         if active.embedder is None:
             return None  # the note of the embedder says why
         model, error = str(active.embedder.identity), self.indexer.vectors.error
-        return missing_vectors(self.index, model, background=self.options.background, error=error)
+        missing = self.index.count_without(model)
+        if not missing:
+            return None
+        counts = {"missing": missing, "total": self.index.total()}
+        if error:
+            return sentence("vectors.failed", **counts, why=error)
+        return sentence("vectors.background" if self.options.background else "vectors.continue", **counts)
 
     def _sync_in_background(self, stop: Callable[[], None]) -> bool:
         report = self.indexer.sync(wait_s=0, stop=stop)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memoriter.errors import IndexBroken, LockTimeout, SourceError, StoreError, StoreLocked
 from memoriter.files import shared
-from memoriter.index.snapshot import UNSETTLED_NS, Snapshot
+from memoriter.files.scan import UNSETTLED_NS, Snapshot
 from memoriter.index.vectors import ChunkVectors, Filled
 from memoriter.notes.chunking import CHUNKER_VERSION, chunk_markdown, chunk_passages
 from memoriter.records import Chunk, Document, FoundFile, Problem, Progress, ProgressCallback, SyncReport

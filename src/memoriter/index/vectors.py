@@ -19,7 +19,6 @@ from memoriter import logs
 from memoriter.background import Rejected, Task, Workers, check_cancelled, is_cancelled
 from memoriter.errors import Cancelled, LockTimeout, MemoriterError, StoreError
 from memoriter.records import Progress, ProgressCallback
-from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
     from memoriter.embedding.cache import Cached
@@ -255,17 +254,6 @@ class _Run:
         model, recipe = str(embedder.identity), embedder.recipe
         if (self._index.meta("model"), self._index.meta("recipe")) != (model, recipe):
             self._index.set_meta(model=model, recipe=recipe)
-
-
-def missing_vectors(index: Index, model: str, *, background: bool, error: str | None) -> str | None:
-    """Return a sentence that says how many chunks have no vector and what happens next; None if all have one."""
-    missing = index.count_without(model)
-    if not missing:
-        return None
-    counts = {"missing": missing, "total": index.total()}
-    if error:
-        return sentence("vectors.failed", **counts, why=error)
-    return sentence("vectors.background" if background else "vectors.continue", **counts)
 
 
 class BackgroundWork:

@@ -3,37 +3,35 @@
 They have no behaviour beyond what follows from their fields, and import nothing of the package.
 """
 
-from memoriter.records.answers import (
-    HIGH_CONFIDENCE,
-    MEDIUM_CONFIDENCE,
-    Answer,
-    CitationMode,
-    Explanation,
-    Hit,
-    Level,
-    Part,
-    Query,
-    level_of,
-)
 from memoriter.records.documents import (
     AGENTS,
+    HIGH_CONFIDENCE,
     LOCAL_TOOLS,
+    MEDIUM_CONFIDENCE,
     TRUST_LEVELS,
+    Answer,
     Chunk,
+    CitationMode,
     Collection,
     Document,
     Excerpt,
+    Explanation,
     FoundFile,
+    Hit,
     Identity,
+    Level,
     NoteChunk,
     NoteFile,
+    Part,
     Passage,
+    Query,
     Saved,
     Source,
     Trust,
     Turn,
     is_trusted_like,
     least_trusted,
+    level_of,
 )
 from memoriter.records.entries import (
     IMPORTED,

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from memoriter.records.answers import Explanation, Part
-from memoriter.records.documents import Trust
+from memoriter.records.documents import Explanation, Part, Trust
 
 EntryType = Literal[
     "user_preference",

@@ -2,17 +2,27 @@
 
 One long file must not fill the answer, so after some hits of a file the best of the other files come first. Chunks that
 follow each other in their file become one hit with its true lines.
+
+A citation helps the owner in a direct chat. In a group or channel it is noise, and it reveals the names of the owner's
+files. A person may keep a password in a note, and sees it. An agent sends what it reads to a model, so secrets are
+masked for agents. Transcripts and entries need no masking: they are redacted before they are stored.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from memoriter.records import Chunk
+from memoriter.errors import MemoriterError
+from memoriter.records import Answer, Chunk, CitationMode, Hit
 from memoriter.search.rank import Scored
+from memoriter.sessions.scope import SessionKey
 from memoriter.text import estimate_tokens
+from memoriter.text.measure import is_joined, last_boundary
+from memoriter.text.redaction import redact, redact_part
 
 Neighbours = Mapping[int, Collection[int]]
 """By row: the rows directly before and after it in its file. Their numbers do not tell, because a chunk that gets its
@@ -134,3 +144,104 @@ def _joined_text(first: Chunk, chunk: Chunk) -> str:
         return first.text + chunk.text
     repeated = 1 - gap
     return "\n".join([first.text, *chunk.text.split("\n")[repeated:]])
+
+
+# ---- citations ------------------------------------------------------------------------------------------------
+
+
+def shows_citations(mode: CitationMode, session: str | None = None) -> bool:
+    """Return whether answers to this session have citations.
+
+    No session key means the owner's terminal or program.
+    """
+    if mode != "auto":
+        return mode == "on"
+    return session is None or SessionKey.parse(session).chat_type not in ("group", "channel")
+
+
+def source_line(hit: Hit) -> str:
+    """Return the line below a snippet, ``Source: memory/2026-02-08.md#L10-L25``, or nothing without a citation."""
+    return f"\n\nSource: {hit.citation}" if hit.citation else ""
+
+
+def with_source(hit: Hit) -> Hit:
+    """Return the hit with its citation below its snippet."""
+    return replace(hit, snippet=hit.snippet.strip() + source_line(hit))
+
+
+_CITATION = re.compile(r"(?P<path>.+)#L(?P<first>[1-9]\d{0,8})(?:-L?(?P<last>[1-9]\d{0,8}))?")
+
+
+def parse_citation(citation: str) -> tuple[str, int, int] | None:
+    """Return path, first line and number of lines of a citation, or None for any other text."""
+    found = _CITATION.fullmatch(citation)
+    if not found:
+        return None
+    first = int(found["first"])
+    return found["path"], first, max(1, int(found["last"] or first) - first + 1)
+
+
+ELLIPSIS = "…"
+#: A hit that would be shortened to less than this is left out.
+MIN_CHARS = 24
+
+
+def for_prompt(answer: Answer, max_chars: int) -> Answer:
+    """Return the answer with citations below its snippets, all snippets together at most ``max_chars`` long."""
+    return replace(answer, hits=tuple(fit(answer.hits, max_chars)))
+
+
+def fit(hits: Iterable[Hit], max_chars: int) -> Iterable[Hit]:
+    """Yield the hits that fit, with their citations. The last one may be shortened."""
+    left = max_chars
+    for hit in hits:
+        whole = with_source(hit)
+        if len(whole.snippet) > left:
+            short = shorten(hit.snippet.strip(), left - len(source_line(hit)))
+            if short:
+                yield with_source(replace(hit, snippet=short))
+            return
+        yield whole
+        left -= len(whole.snippet)
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """Return the start of the text with an ellipsis, or nothing if there is too little room."""
+    if len(text) <= max_chars:
+        return text
+    if max_chars < MIN_CHARS:
+        return ""
+    room = max_chars - len(ELLIPSIS)
+    cut = last_boundary(text, room, room // 2)
+    while 0 < cut < len(text) and is_joined(text, cut):
+        cut -= 1  # never inside a combined character
+    return text[:cut].rstrip() + ELLIPSIS if cut else ""
+
+
+# ---- secrets --------------------------------------------------------------------------------------------------
+
+ReadWhole = Callable[[str], str]
+"""Returns the whole text of a note by its path."""
+
+#: A line of a key contains one. Without one, the whole note is not needed to recognise it.
+_LONG_WORD = re.compile(r"[A-Za-z0-9+/=_-]{20}")
+
+
+def mask_answer(answer: Answer, read_whole: ReadWhole) -> Answer:
+    """Return the answer with the secrets in its notes replaced."""
+    return replace(answer, hits=tuple(_mask_hit(hit, read_whole) for hit in answer.hits))
+
+
+def _mask_hit(hit: Hit, read_whole: ReadWhole) -> Hit:
+    if hit.source != "memory":
+        return hit
+    heading = hit.heading and mask(hit.heading, hit.path, read_whole)
+    return replace(hit, snippet=mask(hit.snippet, hit.path, read_whole), heading=heading)
+
+
+def mask(part: str, path: str, read_whole: ReadWhole) -> str:
+    """Replace the secrets in a part of a note. A key of many lines is recognised in the whole note."""
+    if _LONG_WORD.search(part):
+        with suppress(MemoriterError):  # the note was removed since it was indexed
+            return redact_part(part, read_whole(path))
+    return redact(part)

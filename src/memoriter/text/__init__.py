@@ -4,8 +4,7 @@ These are pure functions on the standard library.
 """
 
 from memoriter.text.dates import date_tokens
-from memoriter.text.measure import estimate_tokens, split_lines, width
-from memoriter.text.snippet import snippet
+from memoriter.text.measure import estimate_tokens, snippet, split_lines, width
 from memoriter.text.tokens import TOKENIZER_VERSION, query_terms, terms_in, token_set, tokenize
 
 __all__ = [

@@ -43,7 +43,7 @@ from memoriter.records import (
     Status,
     SyncReport,
 )
-from memoriter.search.citations import shows_citations
+from memoriter.search.shape import shows_citations
 from memoriter.sessions.scope import ScopeCheck
 from memoriter.text import query_terms, split_lines
 
