@@ -93,7 +93,6 @@ if TYPE_CHECKING:
     from memoriter.records import Entry as Entry
     from memoriter.records import EntryEvent as EntryEvent
     from memoriter.records import EntryHit as EntryHit
-    from memoriter.records import EntryMap as EntryMap
     from memoriter.records import EntryPage as EntryPage
     from memoriter.records import EntrySort as EntrySort
     from memoriter.records import EntryState as EntryState
@@ -111,14 +110,12 @@ if TYPE_CHECKING:
     from memoriter.records import NoteFile as NoteFile
     from memoriter.records import NoteLine as NoteLine
     from memoriter.records import Part as Part
-    from memoriter.records import Point as Point
     from memoriter.records import Problem as Problem
     from memoriter.records import Query as Query
     from memoriter.records import Recall as Recall
     from memoriter.records import RecallHead as RecallHead
     from memoriter.records import RecallPage as RecallPage
     from memoriter.records import Receipt as Receipt
-    from memoriter.records import Region as Region
     from memoriter.records import Remembered as Remembered
     from memoriter.records import Saved as Saved
     from memoriter.records import Selection as Selection
@@ -167,10 +164,10 @@ _NAMES = {
     "notes.exchange": "FolderExchange",
     "recall.inject": "Recalled",
     "recall.render": "Language Line Whose",
-    "records": "Answer Bucket CleanedUp Collection Considered Entry EntryEvent EntryHit EntryMap EntryPage EntrySort "
+    "records": "Answer Bucket CleanedUp Collection Considered Entry EntryEvent EntryHit EntryPage EntrySort "
     "EntryState EntryType Excerpt ExchangedNote ExchangeReport Explanation Facets Hit "
-    "Identity Imported Level NoteChunk NoteFile NoteLine Part Point Problem Query Recall "
-    "RecallHead RecallPage Receipt Region Remembered Saved Selection Source Status SyncReport Trust Turn",
+    "Identity Imported Level NoteChunk NoteFile NoteLine Part Problem Query Recall "
+    "RecallHead RecallPage Receipt Remembered Saved Selection Source Status SyncReport Trust Turn",
     "records.reports": "ExchangeAction",
     "sessions.transcript_writer": "TranscriptWriter",
     "tools.tool": "Access Arguments Call Outcome Shape Tool",

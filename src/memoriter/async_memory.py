@@ -107,7 +107,6 @@ class AsyncEntries(_Forwarding[Entries]):
     count_pending = forward(Entries.count_pending)
     missing_vectors = forward(Entries.missing_vectors)
     timeline = forward(Entries.timeline)
-    map = forward(Entries.map)
     recalls = forward(Entries.recalls)
     get_recall = forward(Entries.get_recall)
     add_recall = forward(Entries.add_recall)

@@ -26,7 +26,7 @@ SENTENCES: Mapping[str, str] = {
     "forget.entry": "the entry and the versions merged with it",
     "forget.history": "its history",
     "forget.keywords": "keywords",
-    "forget.vectors": "vectors, the embedding cache, older versions of both, and the map",
+    "forget.vectors": "vectors, the embedding cache, and older versions of both",
     "forget.logs": "the logs of both databases",
     "forget.ledger": "queries and reasons in the recall ledger",
     "forget.hidden": "search, recall and lists: they no longer show it, and it is not captured again",
@@ -77,9 +77,6 @@ SENTENCES: Mapping[str, str] = {
     "`memoriter index` indexes all.",
     "index.locked": "Another process is indexing. This answer uses what it has written so far.",
     "index.unwritable": "Files that changed recently are not indexed: {why}",
-    "map.no_embedder": "The map needs an embedder: entries have no vectors.",
-    "map.missing": "{n} entries have no vector yet and are not shown.",
-    "map.missing.one": "1 entry has no vector yet and is not shown.",
     # Which embedder answers, and why.
     "embedder.bundled": "the model that comes with memoriter",
     "embedder.folder": "the model in {path}, as configured",

@@ -62,7 +62,6 @@ WAYS: dict[str, Callable[[Memory], object]] = {
     "forget": forget,
     "list": lambda memory: memory.entries.list(),
     "page": lambda memory: memory.entries.page(query="quartz35"),
-    "map": lambda memory: memory.entries.map(),
     "pending": lambda memory: memory.entries.count_pending(),
     "sync": lambda memory: memory.sync(verify=True),
     "probe": lambda memory: memory.entries.probe_vector(),

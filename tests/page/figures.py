@@ -10,10 +10,7 @@ import argparse
 import json
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -21,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from browsing import browser, come_in, expect, go
-from large import WORDS, map_of, statements
+from large import WORDS, statements
 from measuring import cpu_seconds
 from serving import Served, served
 
@@ -42,25 +39,8 @@ SCROLLED = """async ([frames, pixels]) => {
   }
   return performance.now() - start;
 }"""
-MAP_FRAMES = 60
 #: Runs of a motion. The best counts, because other programs can only make it slower.
 MOTIONS = 3
-#: Acts once in each of a number of frames, and returns the milliseconds.
-IN_FRAMES = """async ([frames]) => {{
-  const canvas = document.querySelector("canvas.map");
-  const {{ left, top, width, height }} = canvas.getBoundingClientRect();
-  const [x, y] = [left + width / 2, top + height / 2];
-  const at = (by) => ({{ clientX: x + by, clientY: y + by, bubbles: true, cancelable: true, pointerId: 1 }});
-  canvas.parentElement.setPointerCapture = () => {{}};  // there is no such pointer
-  const start = performance.now();
-  for (let step = 0; step < frames; step++) {{
-    canvas.dispatchEvent({event});
-    await new Promise(requestAnimationFrame);
-  }}
-  return performance.now() - start;
-}}"""
-ZOOMED = IN_FRAMES.format(event="new WheelEvent('wheel', { ...at(0), deltaY: step < frames / 2 ? -20 : 20 })")
-PANNED = IN_FRAMES.format(event="new PointerEvent(step ? 'pointermove' : 'pointerdown', at(2 * step))")
 #: Scrolls by a page of rows, and waits until a row that was not loaded is drawn.
 NEXT_ROWS = """async ([pixels, row]) => {
   const body = document.querySelector(".entries tbody");
@@ -195,52 +175,15 @@ def longest_tasks(running: Browser, gateway: Served) -> list[Row]:
         "Notes": ("#/notes", ".tree .row"),
         "A note of 8,000 lines": ("#/notes/memory/long.md", ".prose p"),
         "One recall": (f"#/recalls/{recall}", ".panel .statement"),
-        f"Map, {LARGE:,} points": ("#/map", ".map-list .entry-line"),
         "Health": ("#/health", ".verdict"),
     }
     page = opened(running, gateway, "#/health")
     expect(page.locator(".verdict")).to_be_visible()
-    with answering(map_of(LARGE)) as elsewhere:
-        page.route("**/map.get", lambda route: route.continue_(url=elsewhere))
-        rows = tasks_and_motions(running, page, views)
-    page.context.close()
-    return rows
-
-
-@contextmanager
-def answering(body: bytes) -> Iterator[str]:
-    """Answer every request with this JSON. The browser would need many seconds for so large an answer of a route."""
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/"
-        finally:
-            server.shutdown()
-
-
-def tasks_and_motions(running: Browser, page: Page, views: dict[str, tuple[str, str]]) -> list[Row]:
-    """Open each view, then zoom and move the map."""
     rows = [
         (f"Longest task: {name}", f"{longest(running, page, place, shown):.0f} ms", "100 ms")
         for name, (place, shown) in views.items()
     ]
-    go(page, "#/map")
-    expect(page.locator(".map-list .entry-line").first).to_be_visible()
-    for name, script in (("zoomed", ZOOMED), ("moved", PANNED)):
-        rows.append((f"Map, {LARGE:,} points, {name}", *motion(page, script, MAP_FRAMES)))
+    page.context.close()
     return rows
 
 

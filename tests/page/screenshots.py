@@ -28,7 +28,6 @@ VIEWS = {
     "memory": "#/memories/{entry}?sort=updated",
     "notes": "#/notes/memory/projects/fern.md?from=14&to=16",
     "recalls": "#/recalls/{recall}",
-    "map": "#/map",
     "health": "#/health",
 }
 DAY_S = 86_400.0

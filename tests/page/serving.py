@@ -39,12 +39,6 @@ class Served:
         result: dict[str, Any] = answer.json()
         return result
 
-    def complete_map(self) -> dict[str, Any]:
-        """Return the map when every entry has a vector. Each request computes some of them."""
-        while (drawn := self.ask("map.get"))["degraded"]:
-            pass
-        return drawn
-
     def write(self, path: str, text: str) -> Path:
         """Write a note into the workspace."""
         file = self.workspace / path

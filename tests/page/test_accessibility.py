@@ -27,7 +27,6 @@ VIEWS = {
     "recalls": ".recall-line",
     "notes": ".tree .row",
     "notes/sessions/2026-02-10-servers.jsonl": ".turn",
-    "map?colour=use": ".map-legend .ramp",
     "health": ".verdict",
 }
 #: The rules that depend on the theme.

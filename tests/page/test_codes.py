@@ -197,8 +197,8 @@ def test_a_sentence_in_a_sentence_keeps_its_code() -> None:
     missing = sentence("embedder.missing", why=sentence("embedder.none"))
     assert missing == "keyword search only: keyword search only, as configured"
     assert missing.details["why"]["code"] == "embedder.none"
-    both = join("A problem.", None, sentence("map.missing", n=2))
-    assert both == "A problem. 2 entries have no vector yet and are not shown."
+    both = join("A problem.", None, sentence("import.refused", n=2))
+    assert both == "A problem. 2 entries were not imported: their texts were forgotten before."
     assert codes(both)[str(both)]["details"]["parts"][0] == "A problem."
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING
 
 import pytest
-from large import WORDS, map_of, statements
-from measuring import cpu_seconds
+from large import WORDS, statements
 from serving import Served, served
 
 expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
@@ -27,19 +25,6 @@ CHUNKS, ENTRIES = 100_000, 10_000
 NOTE_CHUNKS = 100
 #: Size limit of the answer that the first view waits for.
 MAX_BYTES = 64_000
-#: Returns whether anything is drawn on the canvas.
-DRAWN = """() => {
-  const canvas = document.querySelector("canvas");
-  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-  return data.some((value, at) => value !== data[at % 4]);
-}"""
-#: Zooms in ten steps and draws each.
-ZOOMED = """async () => {
-  for (let step = 0; step < 10; step++) {
-    document.querySelector("[aria-label='Zoom in']").click();
-    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-  }
-}"""
 
 
 @pytest.fixture(scope="module")
@@ -130,50 +115,3 @@ def test_a_long_table_loads_a_page_at_a_time(gateway: Served, visit: Visit) -> N
     expect(page.locator(".entries tr[data-id]", has_text="Statement 9999 on")).to_be_in_viewport()
     asked = [path for path in watched.data_requests() if path.endswith("entries.list")]
     assert len(asked) <= 4
-
-
-def test_ten_thousand_points_are_drawn_and_zoomed_quickly(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/health").page
-    answer = map_of(10_000)
-    page.route("**/map.get", lambda route: route.fulfill(body=answer, content_type="application/json"))
-    page.locator("nav [data-view=map]").click()
-    expect(page.locator(".map-list .summary")).to_have_text("10,000 memories")
-    expect(page.locator(".map-list .entry-line")).to_have_count(100)
-    page.wait_for_function(DRAWN)
-    with cpu_seconds(page) as worked:
-        page.evaluate(ZOOMED)
-        assert worked() < 3
-
-
-def test_an_incomplete_map_is_requested_again_until_it_is_complete(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/health", live=False).page
-    answers = [
-        (2, "3 entries have no vector yet and are not shown."),
-        (4, "1 entries"),
-        (4, "1 entries"),
-        (5, ""),
-    ]
-    asked = []
-
-    def answer(route: Route) -> None:
-        count, degraded = answers[len(asked)]
-        asked.append(count)
-        points = [
-            {"id": str(one), "x": one / 5, "y": 0, "type": "fact", "importance": 3, "text": f"Statement {one}",
-             "createdAt": time.time()}
-            for one in range(count)
-        ]  # fmt: skip
-        route.fulfill(
-            json={"points": points, "total": 5, "method": "pca", "generation": 1, "degraded": degraded}
-        )
-
-    page.route("**/map.get", answer)
-    page.locator("nav [data-view=map]").click()
-    expect(page.locator(".map-list .summary")).to_have_text("4 memories")
-    while len(asked) < 3:
-        page.evaluate(
-            "() => new Promise(requestAnimationFrame)"
-        )  # let the page continue while the test waits
-    page.locator("nav [data-view=health]").click()
-    expect(page.locator("h1")).to_have_text("Health")
-    assert asked == [2, 4, 4]

@@ -34,7 +34,7 @@ def test_a_first_note_on_disk_is_found_without_a_reload(empty_gateway: Served, v
     expect(page.locator(".hit .snippet").first).to_contain_text("I prefer tabs")
 
 
-@pytest.mark.parametrize("view", ["memories", "notes", "recalls", "map", "health"])
+@pytest.mark.parametrize("view", ["memories", "notes", "recalls", "health"])
 def test_every_empty_view_says_so(view: str, empty_gateway: Served, visit: Visit) -> None:
     page = visit(empty_gateway, f"#/{view}").page
     expect(page.locator("main .loading")).to_have_count(0)

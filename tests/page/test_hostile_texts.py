@@ -171,7 +171,6 @@ def test_no_view_interprets_hostile_text(viewport: dict[str, int], gateway: Serv
         ("#/memories?state=all", ".entries .row"),
         ("#/memories?state=staged", ".entries .row"),
         ("#/recalls", ".recall-line"),
-        ("#/map", ".map-legend button"),
         ("#/health", ".verdict"),
         ("#/notes/sessions/poisoned.jsonl", ".turn"),
         ("#/notes", ".tree a.row"),

@@ -59,14 +59,9 @@ def test_a_new_recall_keeps_the_focus(gateway: Served, visit: Visit) -> None:
 
 
 def test_a_new_memory_keeps_the_focus_in_lists_and_panels(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/map").page
+    page = visit(gateway, "#/memories").page
     expect(page.locator(".pulse")).to_have_text("Live")
-    page.locator(".map-list .row").first.focus()
-    before = focused(page)
     gateway.ask("entries.add", text="The lighthouse is painted every five years")
-    expect(page.locator(".map-list .row", has_text="The lighthouse")).to_be_visible(timeout=UPDATE_TIMEOUT_MS)
-    assert focused(page) == before
-    page.locator("nav [data-view=memories]").click()
     row = page.locator(".entries tr", has_text="Coffee only before noon")
     row.locator(".row").click()
     edit = page.locator(".panel [data-do=edit]")
@@ -180,32 +175,3 @@ def test_a_typed_filter_has_no_effect_after_its_view_is_closed(gateway: Served, 
     expect(page.locator(".health")).to_be_visible()
     page.clock.run_for(5000)
     assert page.evaluate("location.hash") == "#/health"
-
-
-def test_a_slow_map_says_so_and_other_views_still_work(gateway: Served, visit: Visit) -> None:
-    watched = visit(gateway, "#/memories")
-    page = watched.page
-    expect(page.locator(".pulse")).to_have_text("Live")
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        route.continue_() if held else held.append(route)
-
-    page.route("**/map.get", hold)
-    page.locator("nav [data-view=map]").click()
-    expect(page.locator(".map-list")).to_contain_text("Drawing the map")
-    expect(page.locator(".timeline")).to_be_visible()
-    page.get_by_label("From", exact=True).fill("2020-01-01")
-    counted = page.locator("[data-view=memories] .nav-count")
-    expect(counted).not_to_be_empty()
-    count = int(counted.inner_text())
-    gateway.ask("entries.add", text="The ferry leaves from the second pier")
-    expect(counted).to_have_text(str(count + 1))
-    expect(page.locator(".map-list")).to_contain_text("Drawing the map")
-    expect(page.locator(".failure, .nothing")).to_have_count(0)
-    assert [path for path in watched.data_requests() if path.endswith("map.get")] == [
-        "/v1/agents/main/map.get"
-    ]
-    held[0].continue_()
-    expect(page.locator(".map-list")).to_contain_text("The ferry leaves")
-    expect(page.locator(".map-list")).not_to_contain_text("Drawing the map")

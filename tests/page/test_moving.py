@@ -128,15 +128,15 @@ def test_a_view_whose_script_does_not_load_can_be_opened_again(gateway: Served, 
     page = visit(gateway, "#/memories").page
     expect(page.locator(".entries .row").first).to_be_visible()
     page.route("**/static/page-*.js", lambda route: route.abort())
-    page.locator("nav [data-view=map]").click()
+    page.locator("nav [data-view=health]").click()
     expect(page.locator(".failure")).to_be_visible()
     page.unroute("**/static/page-*.js")
     page.get_by_role("button", name="Try again").click()
-    expect(page.locator("canvas.map")).to_be_visible()
-    page.locator("nav [data-view=health]").click()
     expect(page.locator(".verdict")).to_be_visible()
+    page.locator("nav [data-view=notes]").click()
+    expect(page.locator(".tree")).to_be_visible()
     page.go_back()
-    expect(page.locator("canvas.map")).to_be_visible()
+    expect(page.locator(".verdict")).to_be_visible()
 
 
 def test_a_failed_view_recovers_when_the_gateway_is_back(gateway: Served, visit: Visit) -> None:

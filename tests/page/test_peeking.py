@@ -59,18 +59,3 @@ def test_a_memory_of_a_recall_opens_in_its_place(gateway: Served, visit: Visit) 
     expect(panel).to_be_hidden()
     expect(link).to_be_visible()
     expect(page.locator(".recall-line.open")).to_have_count(1)
-
-
-def test_a_memory_of_the_map_opens_beside_it(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/map").page
-    rows = page.locator(".map-list .entry-line")
-    expect(rows.first).to_be_visible()
-    rows.first.click()
-    statement = page.locator(".panel.peek .statement")
-    expect(statement).to_be_visible()
-    first = statement.inner_text()
-    expect(page.locator("canvas.map")).to_be_visible()
-    page.keyboard.press("j")
-    expect(statement).not_to_have_text(first)
-    page.go_back()
-    expect(statement).to_have_text(first)

@@ -58,7 +58,7 @@ def test_every_view_fits_a_window_of_middle_width(width: int, gateway: Served, v
     tag = "a-tag-without-thinking-of-how-wide-a-column-can-be"
     gateway.ask("entries.add", text="The quay is swept on Mondays", type="user_preference", tags=[tag])
     page = visit(gateway, "#/search?q=server", viewport={"width": width, "height": 700}).page
-    for view in ("memories", "notes/memory/projects/fern.md", "recalls", "map", "health", "search"):
+    for view in ("memories", "notes/memory/projects/fern.md", "recalls", "health", "search"):
         page.evaluate("place => { location.hash = place; }", f"#/{view}")
         expect(page.locator("main .loading")).to_have_count(0)
         expect(page.locator("main :is(.row, .card, .holdings):visible").first).to_be_visible()
@@ -81,19 +81,6 @@ def test_print_shows_content_without_controls(gateway: Served, visit: Visit) -> 
     for gone in (".side", ".tree", ".note-head .segments"):
         expect(page.locator(gone).first).to_be_hidden()
     assert box(page.locator(".prose"))["x"] < 10
-
-
-def test_touch_scrolls_past_the_map_until_it_is_zoomed(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/map", **PHONE).page
-    expect(page.locator(".map-list .row").first).to_be_visible()
-    picture = page.locator(".map-picture")
-    expect(picture).to_have_css("touch-action", "pan-y")
-    page.get_by_role("button", name="Zoom in").tap()
-    expect(picture).to_have_css("touch-action", "none")
-    page.get_by_role("button", name="Show all").tap()
-    expect(picture).to_have_css("touch-action", "pan-y")
-    page.get_by_role("button", name="Select").tap()
-    expect(picture).to_have_css("touch-action", "none")
 
 
 def test_right_to_left_text_is_aligned_to_the_right(gateway: Served, visit: Visit) -> None:
@@ -124,7 +111,6 @@ EXPLANATIONS = {
     "memories": "Your agent learns from what you tell it",
     "notes": "Write MEMORY.md or memory/*.md",
     "recalls": "memoriter install claude-code",
-    "map": "Each memory becomes a point",
 }
 
 
@@ -134,4 +120,3 @@ def test_every_view_of_an_empty_memory_explains_the_next_step(empty_gateway: Ser
     for view, words in EXPLANATIONS.items():
         page.locator(f"nav [data-view={view}]").click()
         expect(page.locator("main .nothing")).to_contain_text(words)
-    expect(page.locator("canvas.map")).to_be_hidden()

@@ -74,7 +74,6 @@ def views(page: Page, gateway: Served) -> Iterator[str]:
         "notes/sessions/2026-02-10-servers.jsonl",
         "recalls",
         f"recalls/{recall}",
-        "map",
         "health",
     ):
         page.evaluate("place => { location.hash = place; }", f"#/{place}")

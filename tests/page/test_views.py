@@ -123,32 +123,6 @@ def test_recalls_show_what_was_added_what_was_left_out_and_why(gateway: Served, 
     expect(panel.locator(".facts")).to_contain_text("tokens")
 
 
-def test_the_map_is_filtered_by_type_selection_and_time(gateway: Served, visit: Visit) -> None:
-    everything = len(gateway.complete_map()["points"])
-    page = visit(gateway, "#/map").page
-    lines = page.locator(".map-list .entry-line")
-    expect(lines).to_have_count(everything)
-    page.locator(".map-legend button[data-type=relationship]").click()
-    expect(lines).to_have_count(everything - 3)
-    page.get_by_role("button", name="Clear").click()
-    expect(lines).to_have_count(everything)
-    page.get_by_role("button", name="Select").click()
-    box = page.locator("canvas.map").bounding_box()
-    assert box
-    page.mouse.move(box["x"] + 2, box["y"] + 2)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 2, steps=4)
-    page.mouse.up()
-    expect(lines).not_to_have_count(everything)
-    page.keyboard.press("Escape")
-    expect(lines).to_have_count(everything)
-    page.get_by_label("To", exact=True).fill("2020-01-01")
-    expect(page.get_by_text("No memories match this selection.")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.locator(".timeline .time-captured").first).to_be_attached()
-    expect(page.locator(".timeline .time-recalls").first).to_be_attached()
-
-
 def test_health_shows_the_state_and_syncs(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/health").page
     expect(page.locator(".verdict")).not_to_be_empty()
@@ -239,12 +213,12 @@ def test_everything_is_reachable_by_keyboard(gateway: Served, visit: Visit) -> N
     expect(page.locator(".panel .statement")).to_have_count(0)
 
 
-PLACES = ("search?q=server", "memories", "notes/memory/projects/fern.md", "recalls", "map", "health")
+PLACES = ("search?q=server", "memories", "notes/memory/projects/fern.md", "recalls", "health")
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
 
 @pytest.mark.parametrize(
-    "view", ["search?q=server", "memories", "notes/memory/projects/fern.md", "recalls", "map", "health"]
+    "view", ["search?q=server", "memories", "notes/memory/projects/fern.md", "recalls", "health"]
 )
 def test_a_view_fits_a_phone(view: str, gateway: Served, visit: Visit) -> None:
     page = visit(gateway, f"#/{view}", **PHONE).page

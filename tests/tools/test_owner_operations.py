@@ -320,7 +320,6 @@ def test_health_reports_a_missing_embedder(note, open_memory) -> None:
     health = call(memory, "health.get")
     assert (health["status"], health["embedder"]["provider"]) == ("degraded", "none")
     assert any(one["name"] == "embedder" and one["state"] == "note" for one in health["findings"])
-    assert call(memory, "map.get")["degraded"].startswith("The map needs an embedder")
 
 
 def test_health_reports_a_damaged_database(note, open_memory, tmp_path: Path) -> None:

@@ -45,8 +45,6 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("recalls.list", {}),
     ("recalls.list", {"session": "s1", "limit": 1}),
     ("recalls.get", {"id": RECALL}),
-    ("map.get", {}),
-    ("map.get", {"limit": 1}),
     ("timeline.get", {}),
     ("timeline.get", {"since": 1, "until": 2, "buckets": 3}),
     ("overview.get", {}),

@@ -22,7 +22,6 @@ from memoriter.entries.forgetting import EntryForgetter
 from memoriter.entries.importing import EntryImporter
 from memoriter.entries.lifecycle import CleanupOptions, Lifecycle
 from memoriter.entries.listing import EntryDetail, EntryFilters, EntryListing, RecallFilters, build_filter
-from memoriter.entries.map import MAX_POINTS, MapBuilder
 from memoriter.entries.search import MIN_SIMILARITY, EntrySearch, FoundEntries, Mode
 from memoriter.entries.staging import Approval
 from memoriter.errors import EmbeddingError, StoreError
@@ -32,7 +31,6 @@ from memoriter.records import (
     CleanedUp,
     Entry,
     EntryEvent,
-    EntryMap,
     EntryPage,
     EntrySort,
     EntryState,
@@ -108,8 +106,7 @@ class Entries:
             reranker=self._options.reranker,
             clock=clock,
         )
-        self._maps = MapBuilder(store, self._follower, clock)
-        self._eraser = Eraser(store, self._follower, clock, self._maps.delete)
+        self._eraser = Eraser(store, self._follower, clock)
         self._lifecycle = Lifecycle(store, self._eraser, self._options.cleanup, clock)
         self._editor = EntryEditor(store, clock)
         self._adder = EntryAdder(
@@ -458,10 +455,6 @@ class Entries:
     ) -> builtins.list[Bucket]:
         """Return counts of changes and recalls in time spans of equal length, from the first event until now."""
         return self._store.timeline(since, until, buckets, self._clock())
-
-    def map(self, limit: int = MAX_POINTS) -> EntryMap:
-        """Return the entries in force as points in two dimensions; similar entries are near each other."""
-        return self._maps.build(limit)
 
     # ---- recalls ---------------------------------------------------------------------------------------------
 

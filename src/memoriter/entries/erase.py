@@ -63,12 +63,10 @@ class Eraser:
         store: EntryStore,
         follower: Follower,
         clock: Callable[[], float],
-        delete_derived: Callable[[], None] = lambda: None,
     ) -> None:
         self._store = store
         self._follower = follower
         self._clock = clock
-        self._delete_derived = delete_derived
 
     def erase(
         self,
@@ -151,7 +149,6 @@ class Eraser:
         answer. The latter are deleted when the entries are opened again.
         """
         hashes = self._store.unfinished()
-        self._delete_derived()
         self._follower.follow()
         batched = self._follower.embedder
         pending: tuple[str, ...] = ()

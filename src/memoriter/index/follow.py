@@ -234,11 +234,6 @@ class Follower:
         self.follow()
         return self.index.healed
 
-    def prepare(self, paths: Iterable[str]) -> None:
-        """Index some documents before their turn, for a caller that cannot wait for all of them."""
-        block = list(paths)
-        self.index.healing(lambda: self._index_block(block))
-
     def vector(self, text: str) -> Matrix | None:
         """Return the vector of a text; None without an embedder, or when it fails."""
         return self._embed({"": text}).get("")

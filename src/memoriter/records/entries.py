@@ -250,39 +250,6 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """The place of an entry on the map, between -1 and 1."""
-
-    entry: Entry
-    x: float
-    y: float
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """A region of the map, named by the words of its entries."""
-
-    name: str
-    x: float
-    y: float
-    entries: int
-
-
-@dataclass(frozen=True, slots=True)
-class EntryMap:
-    """Entries as points. Entries with similar meaning are near each other."""
-
-    points: tuple[Point, ...]
-    #: Entries in force. More than the points if some have no vector or there are too many.
-    total: int
-    #: The sequence number of the newest change on the map.
-    generation: int
-    method: str = "pca"
-    degraded: str | None = None
-    regions: tuple[Region, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Considered:
     """An entry or a note that was considered for a prompt, and whether it was added."""
 

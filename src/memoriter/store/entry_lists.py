@@ -144,17 +144,6 @@ def ids(connection: Connection, begun: str, limit: int, now: float) -> list[str]
     return [str(row[0]) for row in connection.execute(statement, (now, begun, limit))]
 
 
-def sample(connection: Connection, limit: int, now: float) -> tuple[list[str], int]:
-    """Return at most ``limit`` ids of entries in force, and how many there are.
-
-    Ids are random, so their order is an even sample, and the same one every time.
-    """
-    rows = connection.execute(f"select e.id {_ALIVE} order by e.id limit ?2", (now, limit))
-    found = [str(row[0]) for row in rows]
-    count: Any = connection.execute(f"select count(*) {_ALIVE}", (now,)).fetchall()
-    return found, int(count[0][0])
-
-
 def averages(connection: Connection, now: float) -> dict[str, float | None]:
     """Return averages and times of the entries in force; None without entries."""
     columns = "avg(importance), avg(confidence), min(created_at), max(created_at)"

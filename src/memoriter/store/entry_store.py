@@ -153,11 +153,6 @@ class EntryStore:
         with self.database.read() as connection:
             return entry_lists.ids(connection, begun, limit, now)
 
-    def sample(self, limit: int, now: float) -> tuple[list[str], int]:
-        """Return the ids of an even, stable sample of the entries in force, and how many there are in total."""
-        with self.database.snapshot() as connection:
-            return entry_lists.sample(connection, limit, now)
-
     def averages(self, now: float) -> dict[str, float | None]:
         """Return averages and times of the entries in force; None without entries."""
         with self.database.read() as connection:

@@ -9,7 +9,7 @@ from pydantic import Field
 from memoriter import logs
 from memoriter.records import Entry
 from memoriter.tools.entries import EntryJson, Time
-from memoriter.tools.map import BucketJson
+from memoriter.tools.timeline import BucketJson
 from memoriter.tools.tool import Arguments, Call, Count, Shape, Tool
 
 #: Entries in each list.

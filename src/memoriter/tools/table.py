@@ -14,11 +14,11 @@ from memoriter.tools import (
     entry_changes,
     exchange,
     health,
-    map,  # noqa: A004
     notes,
     overview,
     recalls,
     search,
+    timeline,
     turns,
 )
 from memoriter.tools.tool import Result, Tool
@@ -27,7 +27,7 @@ from memoriter.tools.toolbox import TOOLS, Toolbox
 if TYPE_CHECKING:
     from memoriter.memory import Memory
 
-_MODULES = (search, turns, entries, entry_changes, exchange, notes, recalls, map, overview, health)
+_MODULES = (search, turns, entries, entry_changes, exchange, notes, recalls, timeline, overview, health)
 
 OPERATIONS: Mapping[str, Tool] = {
     **TOOLS,

@@ -28,7 +28,6 @@ const VIEWS = {
 };
 // Views that are loaded when they are opened first.
 const LATE_VIEWS = {
-  map: async () => (await import("./views/map.js")).mapView,
   health: async () => (await import("./views/health.js")).healthView,
 };
 

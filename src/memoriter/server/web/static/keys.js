@@ -4,7 +4,7 @@ import { ask } from "./dialogs.js";
 import { el, typing } from "./dom.js";
 import { t } from "./i18n.js";
 
-const VIEW_KEYS = { s: "search", m: "memories", n: "notes", r: "recalls", p: "map", h: "health" };
+const VIEW_KEYS = { s: "search", m: "memories", n: "notes", r: "recalls", h: "health" };
 const CHORD_MS = 1200;
 
 /** Install the shortcuts. `does` has the functions `focusSearch`, `go`, `help`, `palette`, `undo`, `escape` and `key`. */
@@ -70,13 +70,11 @@ const KEYS = [
   ["g m", "view.memories"],
   ["g n", "view.notes"],
   ["g r", "view.recalls"],
-  ["g p", "view.map"],
   ["g h", "view.health"],
   ["e", "help.edit"],
   ["a r", "help.settle"],
   ["x", "help.pick"],
   ["u", "help.undo"],
-  ["+ − 0", "help.zoom"],
   ["?", "help.title"],
 ];
 

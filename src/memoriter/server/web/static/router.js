@@ -1,7 +1,7 @@
 // The current place, in the hash of the address: `#/memories/ID?type=fact`. It also restores scroll and focus when the
 // reader goes back.
 
-export const VIEWS = ["search", "memories", "notes", "recalls", "map", "health"];
+export const VIEWS = ["search", "memories", "notes", "recalls", "health"];
 
 /** The place in the address. */
 export function here() {
