@@ -10,7 +10,9 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lab.training import corpus, dataset, evaluate, overlap, teachers, tokenizer
 from lab.training.config import CONFIGS, Config
@@ -83,11 +85,73 @@ def step_replaces(args: argparse.Namespace, _: Config) -> None:
     replaces.run(args.out or args.work / "replaces", configs, args.model, args.start)
 
 
+def step_language(args: argparse.Namespace, _: Config) -> None:
+    """Fetch the language model and unpack it into --language."""
+    from lab.training import language
+
+    if not (args.language / "index.json").exists():
+        language.unpack(language.fetch(args.cache), args.language)
+
+
+def step_pairs(args: argparse.Namespace, config: Config) -> None:
+    """Draw pairs of scenes and sentence frames that are in no benchmark, and the pairs to measure; no GPU."""
+    from lab.training import reader
+
+    reader.prepare(args.work, args.bench, args.start, config)
+
+
+def _judging(args: argparse.Namespace, name: str) -> tuple[str, Path, Any]:
+    """Return the device, the output folder and a log."""
+    import torch
+
+    from lab.training.train import Log
+
+    out = args.out or args.work / name
+    return "cuda" if torch.cuda.is_available() else "cpu", out, Log(out / f"{name}.txt")
+
+
+def step_judge(args: argparse.Namespace, config: Config) -> None:
+    """Tune the judge of changes, the language model in --language, with these pairs."""
+    from lab.training import reader
+
+    device, out, log = _judging(args, "judge")
+    reader.tune_judge(args.work, args.language, out, config, device, log)
+
+
+def step_write(args: argparse.Namespace, config: Config) -> None:
+    """Let the language model in --language write texts and lines about them."""
+    from lab.training import engine
+
+    device, out, log = _judging(args, "written")
+    wanted = replace(config.engine, seconds=args.seconds or config.engine.seconds)
+    known = overlap.Benchmarks(overlap.benchmark_texts(args.bench) if args.bench else iter(()), config.data)
+    engine.run(args.language, out, wanted, known, device, log)
+
+
+def step_label(args: argparse.Namespace, config: Config) -> None:
+    """Let the judge in --judge score the pairs of what was written, in --seconds."""
+    from lab.training import reader
+
+    device, out, log = _judging(args, "labels")
+    sources = reader.Sources(args.work, args.written, args.judge)
+    reader.label_pairs(sources, args.language, out, config, device, args.seconds or 240, log)
+
+
+def step_reader(args: argparse.Namespace, config: Config) -> None:
+    """Train the reader of changes with scored pairs, in --seconds."""
+    from lab.training import reader
+
+    device, out, log = _judging(args, "reader")
+    reader.run(args.work, args.model, out, config, device, args.seconds or sum(config.reader.seconds), log)
+
+
 def step_export(args: argparse.Namespace, config: Config) -> None:
-    """Write the model folder: model.onnx, tokenizer.json, manifest.json; with --reranker that of the reranker."""
+    """Write the folder of the embedder; with --reranker that of the reranker, with --reader too that of the reader."""
     from lab.training import export
 
-    if args.reranker:
+    if args.reader:
+        export.run_reader(args.out or args.work / "reader", args.reader, args.reranker, args.layers, config)
+    elif args.reranker:
         export.run_reranker(args.work, args.out or args.work / "rerank", args.reranker, config)
     else:
         export.run(args.work, args.out or args.work / "run", args.model, config)
@@ -121,6 +185,12 @@ STEPS: dict[str, Callable[[argparse.Namespace, Config], None]] = {
     "train": step_train,
     "rerank": step_rerank,
     "replaces": step_replaces,
+    "language": step_language,
+    "pairs": step_pairs,
+    "judge": step_judge,
+    "write": step_write,
+    "label": step_label,
+    "reader": step_reader,
     "export": step_export,
     "evaluate": step_evaluate,
     "speed": step_speed,
@@ -151,6 +221,11 @@ def main(arguments: list[str] | None = None) -> None:
         type=Path,
         help="what to start from: weights of the reranker (.npz), for tune its model folder",
     )
+    parser.add_argument("--reader", type=Path, help="model folder of the reader of changes")
+    parser.add_argument("--layers", type=int, default=6, help="of the reader to export")
+    parser.add_argument("--language", type=Path, default=Path("work/language"), help="the language model")
+    parser.add_argument("--judge", type=Path, default=Path("work/judge"), help="output of the judge step")
+    parser.add_argument("--written", type=Path, default=Path("work/written"), help="output of the write step")
     parser.add_argument("--baseline", help="bge-small-en, bge-small-zh, minilm or use")
     parser.add_argument("--dims", type=int, default=0, help="number of dimensions to keep (default: all)")
     parser.add_argument(

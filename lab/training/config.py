@@ -178,6 +178,62 @@ class ReplacesConfig:
 
 
 @dataclass(frozen=True)
+class EngineConfig:
+    """The data engine: how many texts it writes, and how."""
+
+    seed: int = 17
+    seconds: float = 430
+    texts: int = 58_000
+    texts_share: float = 0.24  # of the time, for texts; the rest is for lines about them
+    rows: int = 3_072  # prompts in a batch
+    chunk: int = 512  # prompts that are read together
+    text_tokens: int = 112
+    line_tokens: int = 72
+    crossed: float = 0.15  # share of the lines in the other language
+    temperature: float = 0.85
+    least: float = 0.06
+
+
+@dataclass(frozen=True)
+class JudgeConfig:
+    """The judge of pairs: the first layers of the language model, with corrections of low rank."""
+
+    seed: int = 19
+    layers: int = 20
+    rank: int = 16
+    max_tokens: int = 160  # of each statement
+    seconds: float = 110
+    second_seconds: float = 45  # of the second round, which adds written pairs
+    pairs: int = 192  # per step
+    warmup: int = 30
+    learning_rate: float = 2e-4
+    budget: int = 65_536  # tokens that are scored together
+    scenes: int = 70_000
+    templates: int = 30_000
+
+
+@dataclass(frozen=True)
+class ReaderConfig:
+    """The reader of changes: a cross-encoder that starts from the reranker and learns from the judge."""
+
+    seed: int = 23
+    layers: tuple[int, ...] = (4, 6)
+    seconds: tuple[float, ...] = (110, 150)
+    max_tokens: int = 128  # of each statement
+    pairs: int = 3_072  # per step
+    dropout: float = 0.1
+    learning_rate: float = 3e-4
+    weight_decay: float = 0.02
+    warmup: float = 0.03  # share of the time
+    ema: float = 0.998
+    smooth: float = 0.02  # of known labels
+    sure: float = 0.5  # share of the judge's score where the label is known
+    scenes: int = 120_000
+    templates: int = 330_000
+    measured: int = 3_000  # pairs of each source
+
+
+@dataclass(frozen=True)
 class Config:
     """The whole pipeline."""
 
@@ -187,6 +243,9 @@ class Config:
     train: TrainConfig = field(default_factory=TrainConfig)
     rerank: RerankConfig = field(default_factory=RerankConfig)
     replaces: ReplacesConfig = field(default_factory=ReplacesConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    judge: JudgeConfig = field(default_factory=JudgeConfig)
+    reader: ReaderConfig = field(default_factory=ReaderConfig)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the configuration as plain values, for logs and the manifest."""
@@ -224,6 +283,11 @@ TOY = Config(
         asks=4,
     ),
     replaces=ReplacesConfig(steps=4, warmup=2, ways=2, held_out=97, lists=2, near=10),
+    engine=EngineConfig(seconds=4, texts=12, rows=6, chunk=4, text_tokens=8, line_tokens=8),
+    judge=JudgeConfig(
+        layers=2, rank=2, seconds=2, second_seconds=1, pairs=4, scenes=60, templates=60, budget=2_048
+    ),
+    reader=ReaderConfig(layers=(2, 3), seconds=(2, 2), pairs=16, scenes=60, templates=60, measured=40),
 )
 
 # Short runs that differ in one setting each. They were made before the final weights were chosen,

@@ -20,6 +20,8 @@ from lab.training import manifest
 from lab.training.config import Config
 
 _MICROSOFT = "com.microsoft"
+#: The reranker's word vectors, after their norm: an output of its graph and an input of the reader's.
+WORDS = "norm"
 
 
 class Graph:
@@ -77,15 +79,35 @@ def build_reranker(weights: dict[str, np.ndarray], heads: int) -> object:
         own = _count(weights, "comparer.layers.")
         last = _stack(graph, outputs[-1 - own], weights, "comparer.layers.", heads, first_only=True)[-1]
         heads_of.append(("comparer.", "replaces", last))
-    along = graph.constant("axis1", np.array([1], np.int64))
     for prefix, name, x in heads_of:
-        first = graph.node("Squeeze", [x, along], f"{name}.first")
-        pooled = graph.node("Gemm", [first, *_parameters(graph, f"{prefix}pool", weights)], f"{name}.pooled")
-        pooled = graph.node("Tanh", [pooled], f"{name}.tanh")
-        score = graph.node("Gemm", [pooled, *_parameters(graph, f"{prefix}score", weights)], f"{name}.score")
-        graph.node("Squeeze", [score, along], name)
+        _answer(graph, x, prefix, name, weights)
     inputs = ("input_ids", "attention_mask", "token_type_ids")
     return _model(graph, manifest.RERANKER, inputs, tuple((name, ["batch"]) for _, name, _ in heads_of))
+
+
+def build_reader(weights: dict[str, np.ndarray], heads: int) -> object:
+    """Build the reader of changes as a float model: the reranker's word vectors of pairs in, one logit per pair out."""
+    from onnx import TensorProto
+
+    graph = Graph()
+    graph.node("Cast", ["attention_mask"], "mask32", to=TensorProto.INT32)
+    last = _stack(graph, WORDS, weights, "layers.", heads, first_only=True)[-1]
+    _answer(graph, last, "", "replaced", weights)
+    width = weights["pool.weight"].shape[0]
+    given = ((WORDS, width),)
+    return _model(graph, manifest.READER, ("attention_mask",), (("replaced", ["batch"]),), given)
+
+
+def _answer(graph: Graph, x: str, prefix: str, name: str, weights: dict[str, np.ndarray]) -> None:
+    """Add the pooler and the score of one answer, from the first token."""
+    along = "axis1"
+    if not any(getattr(constant, "name", "") == along for constant in graph.constants):
+        graph.constant(along, np.array([1], np.int64))
+    first = graph.node("Squeeze", [x, along], f"{name}.first")
+    pooled = graph.node("Gemm", [first, *_parameters(graph, f"{prefix}pool", weights)], f"{name}.pooled")
+    pooled = graph.node("Tanh", [pooled], f"{name}.tanh")
+    score = graph.node("Gemm", [pooled, *_parameters(graph, f"{prefix}score", weights)], f"{name}.score")
+    graph.node("Squeeze", [score, along], name)
 
 
 def _parameters(graph: Graph, name: str, weights: dict[str, np.ndarray]) -> list[str]:
@@ -112,7 +134,7 @@ def _stack(
     for number in range(count):
         start = f"{prefix}{number}."
         own = {k.removeprefix(start): v for k, v in weights.items() if k.startswith(start)}
-        name = f"{'' if prefix.startswith('encoder') else 'own.'}layer{number}"
+        name = f"{'own.' if prefix.startswith('comparer') else ''}layer{number}"
         x = _layer(graph, x, name, own, heads, first_only=first_only and number == count - 1)
         outputs.append(x)
     return outputs
@@ -125,14 +147,24 @@ def _count(weights: dict[str, np.ndarray], prefix: str) -> int:
 
 
 def _model(
-    graph: Graph, name: str, inputs: tuple[str, ...], outputs: tuple[tuple[str, list[object]], ...]
+    graph: Graph,
+    name: str,
+    inputs: tuple[str, ...],
+    outputs: tuple[tuple[str, list[object]], ...],
+    vectors: tuple[tuple[str, int], ...] = (),
 ) -> object:
     from onnx import TensorProto, helper
 
     made = helper.make_graph(
         graph.nodes,
         name,
-        [helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "length"]) for each in inputs],
+        [
+            *(helper.make_tensor_value_info(each, TensorProto.INT64, ["batch", "length"]) for each in inputs),
+            *(
+                helper.make_tensor_value_info(each, TensorProto.FLOAT, ["batch", "length", width])
+                for each, width in vectors
+            ),
+        ],
         [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape) for output, shape in outputs],
         graph.constants,
     )
@@ -297,6 +329,36 @@ def run_reranker(work: Path, out: Path, target: Path, config: Config) -> None:
     found = manifest.build_reranker(target, work / "tokenizer.json", config.as_dict(), _data_digest(work))
     manifest.write(target, found)
     manifest.check(target)
+
+
+def run_reader(out: Path, target: Path, reranker: Path, layers: int, config: Config) -> None:
+    """Write model.onnx and manifest.json of the reader of changes. The reranker in `reranker` returns its input."""
+    parts = sorted(out.glob(f"reader-{layers}_*.npz"))
+    np.savez(out / "weights.npz", **{k: v for part in parts for k, v in np.load(part).items()})
+    _save(build_reader, out, target, config.rerank.heads)
+    share_words(reranker)
+    manifest.write(target, manifest.build_reader(target, reranker, layers, config.as_dict()))
+    manifest.check(target)
+
+
+def share_words(folder: Path) -> None:
+    """Make the reranker's word vectors an output of its graph, unless they are one. Its weights stay as they are."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    path = folder / "model.onnx"
+    whole = onnx.load(str(path))
+    if any(output.name == WORDS for output in whole.graph.output):
+        return
+    width = next(list(t.dims)[1] for t in whole.graph.initializer if t.name == "position")
+    whole.graph.output.append(
+        helper.make_tensor_value_info(WORDS, TensorProto.FLOAT, ["batch", "length", width])
+    )
+    onnx.save(whole, str(path))
+    stored = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    stored["files"]["model.onnx"]["sha256"] = manifest.digest(path)
+    stored["outputs"] = [*stored["outputs"], WORDS]
+    manifest.write(folder, stored)
 
 
 def _save(

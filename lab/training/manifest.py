@@ -9,6 +9,7 @@ from typing import Any
 
 NAME = "memoriter-embed-1"
 RERANKER = "memoriter-rerank-1"
+READER = "memoriter-changes-1"
 FILES = ("model.onnx", "tokenizer.json")
 
 _QUANTIZATION = "int8: matrices dynamic, per channel, reduced range; word table per row"
@@ -88,6 +89,32 @@ def build_reranker(folder: Path, tokenizer: Path, settings: dict[str, Any], data
             "data_digest": data,
             "card": "docs/model.md",
         },
+    }
+
+
+def build_reader(folder: Path, reranker: Path, layers: int, settings: dict[str, Any]) -> dict[str, Any]:
+    """Describe the reader of changes in `folder`. It reads word vectors of the reranker."""
+    reader = settings["reader"]
+    return {
+        "name": READER,
+        "version": "1",
+        "outputs": ["replaced"],
+        "inputs": ["norm (float, of the reranker)", "attention_mask (int64)"],
+        "pair": "[CLS] earlier [SEP] later [SEP]",
+        "max_earlier": reader["max_tokens"],
+        "max_later": reader["max_tokens"],
+        "simplified": True,  # both statements are converted to simplified Chinese
+        "layers": layers,
+        "hidden": settings["rerank"]["hidden"],
+        "heads": settings["rerank"]["heads"],
+        "languages": ["zh", "en"],
+        "licence": "Apache-2.0",
+        "quantization": _QUANTIZATION,
+        "opset": 17,
+        "needs": _NEEDS,
+        "words": {"of": RERANKER, "sha256": digest(reranker / "model.onnx")},
+        "files": {"model.onnx": {"sha256": digest(folder / "model.onnx")}},
+        "training": {"seed": reader["seed"], "card": "docs/model.md"},
     }
 
 

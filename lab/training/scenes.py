@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -140,23 +141,28 @@ class Scenes:
         return hashlib.sha256("\n".join(self.texts).encode()).hexdigest()[:16]
 
 
-def load(folder: Path, ways: int, share: int) -> Scenes:
-    """Read the scenes and fill their placeholders. One scene in `share` is held out."""
-    rows = [
+def rows(folder: Path = FOLDER) -> list[dict[str, Any]]:
+    """Return the scenes as they are written."""
+    return [
         json.loads(line)
         for path in sorted(folder.glob("*.jsonl"))
         for line in path.read_text(encoding="utf-8").splitlines()
     ]
+
+
+def load(folder: Path, ways: int, share: int) -> Scenes:
+    """Read the scenes and fill their placeholders. One scene in `share` is held out."""
+    found = rows(folder)
     templates, owners = list[tuple[str, str]](), list[int]()
-    scenes = [_number(row, templates, owners) for row in rows]
+    scenes = [_number(row, templates, owners) for row in found]
     names = [
         [
             {language: _names(random.Random(f"{number} {way}"), language) for language in LANGUAGES}
             for way in range(ways)
         ]
-        for number in range(len(rows))
+        for number in range(len(found))
     ]
-    held = [_is_held_out(row, share) for row in rows]
+    held = [is_held_out(row, share) for row in found]
     return Scenes(
         texts=[
             _fill(text, names[owner][way][language])
@@ -194,7 +200,8 @@ def _fill(text: str, names: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: names[found[1] + found[2]], " ".join(text.split()))
 
 
-def _is_held_out(row: object, share: int) -> bool:
+def is_held_out(row: object, share: int) -> bool:
+    """Return whether a scene is only measured: one in `share`."""
     digest = hashlib.sha256(json.dumps(row, sort_keys=True).encode()).digest()
     return digest[0] % share == 0
 
