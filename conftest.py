@@ -26,7 +26,7 @@ from memoriter.embedding import Embedder
 from memoriter.testing import HashEmbedder
 
 if TYPE_CHECKING:
-    from memoriter.store.postgres import PostgresDatabase
+    from memoriter.extensions.postgres.database import PostgresDatabase
 
 OpenDatabase = Callable[..., "PostgresDatabase"]
 
@@ -155,7 +155,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterat
 @pytest.fixture
 def postgres_database(postgres: PostgresCluster) -> Iterator[OpenDatabase]:
     """Return a function that opens the rows of an agent, by default of a new tenant. Close all at the end."""
-    from memoriter.store.postgres import PostgresDatabase, open_server
+    from memoriter.extensions.postgres.database import PostgresDatabase
+    from memoriter.extensions.postgres.server import open_server
 
     tenant = uuid.uuid4().hex
     databases: list[PostgresDatabase] = []

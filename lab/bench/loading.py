@@ -21,10 +21,10 @@ import psycopg
 from lab.bench.built import CHUNKS_PER_DOCUMENT, DIMS, IDENTITY
 from lab.bench.corpus import Writer
 from lab.bench.vectors import Matrix, synthetic
+from memoriter.extensions.postgres.keywords import BLOCK, ENTRY, tokens_of
+from memoriter.extensions.postgres.schema import INDEX_TABLES, PARTITIONS
+from memoriter.extensions.postgres.vectors import GRAPH_ROWS, graph_statements
 from memoriter.records import Chunk
-from memoriter.store.postgres.keywords import BLOCK, ENTRY, tokens_of
-from memoriter.store.postgres.schema import INDEX_TABLES, PARTITIONS
-from memoriter.store.postgres.vectors import GRAPH_ROWS, graph_statements
 
 TENANT = "bench"
 #: The shares of all chunks that the largest agents have. The others have equal shares.

@@ -28,11 +28,12 @@ from lab.bench.built import IDENTITY, GivenVectors
 from lab.bench.corpus import Writer
 from lab.bench.loading import LARGE_SHARES, TENANT, Agent, Loader, agents_of, matrices_of
 from lab.bench.vectors import Matrix
+from memoriter.extensions.postgres.database import PostgresDatabase
+from memoriter.extensions.postgres.index import PostgresIndex
+from memoriter.extensions.postgres.server import open_server
 from memoriter.records import Chunk, Document, Query
 from memoriter.search import Options, Searcher
 from memoriter.store import Index, open_index
-from memoriter.store.postgres import PostgresDatabase, open_server
-from memoriter.store.postgres.index import PostgresIndex
 
 TOP = 10
 #: Agents with few chunks that are measured.

@@ -19,12 +19,13 @@ from statistics import mean
 from lab.evals.metrics import ndcg
 from lab.evals.sets import EvalSet, Item, Query, find_sets, load_set
 from memoriter.embedding import Embedder, EmbedderSpec, resolve
+from memoriter.extensions.postgres.database import PostgresDatabase
+from memoriter.extensions.postgres.index import PostgresIndex
+from memoriter.extensions.postgres.server import open_server
 from memoriter.records import Chunk, Document
 from memoriter.records import Query as Search
 from memoriter.search import Options, Searcher
 from memoriter.store import Index, open_index
-from memoriter.store.postgres import PostgresDatabase, open_server
-from memoriter.store.postgres.index import PostgresIndex
 
 
 def fill(index: Index, items: Sequence[Item], embedder: Embedder, vectors: dict[str, object]) -> None:

@@ -25,8 +25,7 @@ Acknowledge = Callable[[str], None]
 
 #: Packages that the Python API does not load, and modules that it loads on first use.
 OUTER = tuple(
-    f"memoriter.{name}"
-    for name in ("cli", "extensions", "importing", "resident", "server", "store.postgres", "tools")
+    f"memoriter.{name}" for name in ("cli", "extensions", "importing", "resident", "server", "tools")
 )
 CORE_MODULES = (
     "filelock",

@@ -5,12 +5,11 @@ This is the only module that knows both the settings and the parts; a part recei
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memoriter import logs
 from memoriter.engines import Engine
@@ -23,8 +22,8 @@ from memoriter.search import Options, Searcher
 from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.scope import Scope, ScopeCheck, ScopeRule
 from memoriter.sessions.transcripts import Transcripts
-from memoriter.store import Index, open_index
-from memoriter.store.opening import needing_extra, open_rows, open_server_index
+from memoriter.store import Index
+from memoriter.store.opening import FileStore, Store, StoreContext, open_store
 from memoriter.store.vectors import find_engine
 
 if TYPE_CHECKING:
@@ -50,55 +49,28 @@ SHARED_FILES = ("workspace", "sessions", "queue", "hooks", "seen_turns", "flushe
 GATEWAY_FILES, GATEWAY = ("tokens.json", "tickets"), ".gateway"
 
 
-def share_files(settings: Settings, *, gateway: bool = False) -> Callable[[], None]:
-    """Let all gateways on one server share the files of an agent, or their own. Return a function that ends this.
-
-    Without a server, the files belong to this machine, and this does nothing.
-    """
+def build_store(settings: Settings) -> Store:
+    """Return the store of the agent: files of the home, or what an extension offers for the URL of the settings."""
     store = settings.store
-    if store.url is None:
-        return lambda: None
-    with needing_extra():
-        from memoriter.store.postgres.working_copy import open_working_copy
+    if store.url is not None:
+        return open_store(StoreContext(store.url.get_secret_value(), store.tenant, settings))
+    databases = {"entries": settings.entries_database, "items": settings.agent_folder / "items.db"}
+    return FileStore(databases, settings)
 
-    return open_working_copy(
-        settings.store_folder / "gateway" if gateway else settings.agent_folder,
-        GATEWAY_FILES if gateway else SHARED_FILES,
-        url=store.url.get_secret_value(),
-        tenant=store.tenant,
-        agent=GATEWAY if gateway else settings.agent,
-        connections=store.connections,
-    )
+
+def share_files(settings: Settings, store: Store) -> Callable[[], None]:
+    """Let all machines that use the store share the files of an agent. Return a function that ends this."""
+    return store.share_files(settings.agent_folder, SHARED_FILES, settings.agent)
 
 
 @contextmanager
 def gateway_files(settings: Settings) -> Iterator[Path]:
-    """Use the folder with tokens and tickets. Gateways on one Postgres server share it."""
-    release = share_files(settings, gateway=True)
+    """Use the folder with tokens and tickets. Gateways that use one server share it."""
+    release = build_store(settings).share_files(settings.store_folder / "gateway", GATEWAY_FILES, GATEWAY)
     try:
         yield settings.store_folder
     finally:
         release()
-
-
-def check_server(settings: Settings) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
-    """Check the server that the settings name: for each check its name, state, text and fix."""
-    rows = open_rows(settings.store, settings.agent, "entries")
-    if rows is None:
-        return []
-    from memoriter.store.postgres.health import examine_server
-
-    with closing(rows):
-        return [(one.name, one.state, one.text, one.fix) for one in examine_server(rows.server)]
-
-
-def entries_check(settings: Settings) -> Callable[[], bool]:
-    """Return a function that says whether this agent may have entries. On a server, only the server knows."""
-    if settings.store.url is not None:
-        return lambda: True
-    # A database that was lost is reported, as long as its index exists.
-    files = [str(settings.entries_database), str(settings.entries_index / "index.db")]
-    return lambda: any(map(os.path.exists, files))
 
 
 class OpenEngine(Protocol):
@@ -160,7 +132,7 @@ def transcripts_of(settings: Settings) -> Transcripts:
         tokens=chunking.tokens,
         target=chunking.target,
         rules=trust_rules(settings),
-        compares_inodes=settings.store.url is None,
+        compares_inodes=not settings.store.is_shared,
     )
 
 
@@ -226,19 +198,13 @@ def _make_cached(choice: Choice | None, index: Index, settings: Settings) -> Cac
     return Cached(batched, index, without_retry=without_retry, recipe=choice.recipe, jobs=jobs)
 
 
-def build_index(settings: Settings, name: str, folder: Path, engine: str) -> Index:
-    """Open an index of the agent: on the server, or in a folder with this vector engine."""
-    shared = open_server_index(settings.store, settings.agent, name, folder)
-    return shared or open_index(folder, engine=engine, settings=settings)
-
-
 def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeCheck) -> BuiltinEngine:
     """Build the builtin engine with its index, indexer and searcher."""
     from memoriter.embedding import Choice, remake, resolve
 
     spec = embedder_spec(settings)
     choice = Choice.of_embedder(embedder, spec) if embedder else resolve(spec)
-    index = build_index(settings, "notes", settings.index_folder, settings.index.vector_engine)
+    index = build_store(settings).open_index("notes", settings.index_folder, settings.index.vector_engine)
     workspace, chunking = build_workspace(settings), settings.chunking
     return BuiltinEngine(
         workspace,
@@ -383,7 +349,7 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     from memoriter.entries import EntryOptions
     from memoriter.entries.capture import CaptureLimits
     from memoriter.entries.lifecycle import CleanupOptions
-    from memoriter.entries.opening import connect_entries, open_entries
+    from memoriter.entries.opening import connect_entries
     from memoriter.search.rank import Weights
 
     learning, cleanup = settings.entries, settings.cleanup
@@ -407,19 +373,9 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     if without:
         log.warning("%s", without)
     embedder = shared_embedder(settings, engine)
-    rows = open_rows(settings.store, settings.agent, "entries")
-    if rows is not None:
-        index = build_index(settings, "entries", settings.entries_index, vector_engine)
-        return connect_entries(lambda: rows, index, embedder, options=options)
-    return open_entries(
-        settings.agent_folder,
-        embedder,
-        engine=vector_engine,
-        database=settings.entries_database,
-        index_folder=settings.entries_index,
-        settings=settings,
-        options=options,
-    )
+    store = build_store(settings)
+    index = store.open_index("entries", settings.entries_index, vector_engine)
+    return connect_entries(lambda: store.open_rows("entries", index), index, embedder, options=options)
 
 
 def shared_embedder(settings: Settings, engine: Engine) -> Embedder | None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from memoriter.build import build_engine, build_exchange, gateway_files, share_files
+from memoriter.build import build_engine, build_exchange, build_store, gateway_files, share_files
 from memoriter.engines import Engine
 from memoriter.errors import StoreError
 from memoriter.memory_parts import MemoryParts
@@ -104,7 +104,7 @@ class Memory:
             places = {"workspace": workspace, "home": home, "agent": agent}
             named = {key: value for key, value in places.items() if value is not None}
             settings = load(config=Path(config) if config else None, arguments={**named, **(overrides or {})})
-        release_files = share_files(settings)
+        release_files = share_files(settings, build_store(settings))
         try:
             return cls(settings, build_engine(settings, embedder), release_files=release_files)
         except BaseException:

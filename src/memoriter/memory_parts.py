@@ -22,10 +22,9 @@ from memoriter.build import (
     build_notebook,
     build_notes,
     build_reranker,
+    build_store,
     build_workspace,
     build_writer,
-    check_server,
-    entries_check,
     scope_of,
     shared_embedder,
     trust_rules,
@@ -73,7 +72,7 @@ class MemoryParts:
         self.settings = settings
         self._engine = engine
         self._release_files = release_files
-        self._may_have_entries = entries_check(settings)
+        self.store = build_store(settings)
         self._scope = ScopeCheck(scope_of(settings))
         self._opened: dict[Hashable, Any] = {}
         self._closed = False
@@ -123,7 +122,7 @@ class MemoryParts:
     @property
     def entries_exist(self) -> bool:
         """Whether anything was ever learned. Unlike `entries`, this creates no database."""
-        return "entries" in self._opened or self._may_have_entries()
+        return "entries" in self._opened or self.store.may_hold("entries", self.settings.entries_index)
 
     @property
     def has_entries(self) -> bool:
@@ -259,9 +258,9 @@ class MemoryParts:
         return problem
 
     def check_server(self) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
-        """Check the Postgres server, if there is one: for each check its name, state, text and fix."""
+        """Check the server that holds the memory, if there is one: for each check its name, state, text and fix."""
         self.check_open()
-        return check_server(self.settings)
+        return self.store.check()
 
 
 class MemorySearch:

@@ -36,12 +36,12 @@ SENTENCES: Mapping[str, str] = {
     "forget.prompts": "prompts that already contained it, and the transcripts of those sessions",
     "forget.notes": "notes that people or agents wrote in files",
     "forget.busy_logs": "the databases' logs, which another process is reading; they are erased when it ends",
-    "forget.dead_rows": "dead rows of the database on the Postgres server",
-    "forget.busy_rows": "dead rows on the Postgres server, which an open transaction may still read; the server "
+    "forget.dead_rows": "dead rows of the database on the server",
+    "forget.busy_rows": "dead rows on the server, which an open transaction may still read; the server "
     "removes them later",
-    "forget.server_logs": "the write-ahead log of the Postgres server and free space in its files, until it uses them "
+    "forget.server_logs": "the write-ahead log of the server and free space in its files, until it uses them "
     "again",
-    "forget.replicas": "replicas that lag behind, archived logs and backups of the Postgres server",
+    "forget.replicas": "replicas that lag behind, archived logs and backups of the server",
     "forget.index_pending": "keywords and vectors in the index: {why}. They are deleted at the next start",
     "forget.remote": "copies that {store} keeps after deletion, in its backups and until it compacts the index",
     "forget.remote_pending": "vectors in {store}, not deleted yet: {why}. They are deleted at the next start",

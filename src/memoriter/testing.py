@@ -182,7 +182,7 @@ tags: [app, plants]
 Reminds people to water, feed and repot, and looks at photos of leaves to guess what is wrong.
 
 ## Architecture
-- FastAPI in front, Postgres behind, photos in object storage.
+- FastAPI in front, MariaDB behind, photos in object storage.
 - The phone keeps its own copy and syncs when it has a connection, so that it works in a cellar greenhouse.
 
 ## Decisions
@@ -202,7 +202,7 @@ Rolling back: `./deploy.sh production --to previous` takes about twenty seconds.
 # 数据库备份
 
 ## 怎么做
-- Postgres 每天凌晨两点半自动导出，加密以后传到另一个城市的机房。
+- MariaDB 每天凌晨两点半自动导出，加密以后传到另一个城市的机房。
 - 每个星期天再做一次完整的拷贝，保存三个月。
 - 代码用 GitHub备份，另外在家里的 NAS 上留一份镜像。
 

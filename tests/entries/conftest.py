@@ -15,7 +15,7 @@ from memoriter.store import open_index
 from memoriter.testing import HashEmbedder
 
 if TYPE_CHECKING:
-    from memoriter.store.postgres import PostgresDatabase
+    from memoriter.extensions.postgres.database import PostgresDatabase
 
     OpenDatabase = Callable[..., PostgresDatabase]
 

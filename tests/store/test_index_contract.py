@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from store_samples import ALICE, document, paths, put, put_vector, unit, units
 
 from memoriter.errors import LockTimeout, StoreError
+from memoriter.extensions.postgres.database import PostgresDatabase
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store import Counts, FileRow, Filter, Index, StoredChunk
 from memoriter.store import open_index as open_sqlite
 from memoriter.store.documents import DocumentSummary
 from memoriter.store.keywords import columns
-from memoriter.store.postgres import PostgresDatabase
 from memoriter.text import tokenize
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def open_index(request: pytest.FixtureRequest, tmp_path: Path) -> OpenIndex:
     """Return a function that opens the same index again, or another one by its name."""
     if request.param == "sqlite":
         return lambda name="notes": open_sqlite(tmp_path / name)
-    from memoriter.store.postgres.index import PostgresIndex
+    from memoriter.extensions.postgres.index import PostgresIndex
 
     open_database: OpenDatabase = request.getfixturevalue("postgres_database")
     return lambda name="notes": PostgresIndex(open_database(area=name), name, tmp_path / name)

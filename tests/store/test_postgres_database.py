@@ -12,7 +12,8 @@ import pytest
 from postgres_cluster import PostgresCluster
 
 from memoriter.errors import ConfigError, StoreError, StoreUnavailable
-from memoriter.store.postgres import PostgresDatabase, PostgresServer, open_server
+from memoriter.extensions.postgres.database import PostgresDatabase
+from memoriter.extensions.postgres.server import PostgresServer, open_server
 
 OpenDatabase = Callable[..., PostgresDatabase]
 PUT = "insert into meta(key, value) values(?, ?) on conflict(key) do update set value = excluded.value"

@@ -32,9 +32,9 @@ IDENTITY = Identity("local", "graph", DIMS)
 def test_a_large_index_is_searched_through_the_graph(
     postgres_database: OpenDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memoriter.store.postgres.index import PostgresIndex
+    from memoriter.extensions.postgres.index import PostgresIndex
 
-    monkeypatch.setattr("memoriter.store.postgres.vectors.GRAPH_ROWS", 50)
+    monkeypatch.setattr("memoriter.extensions.postgres.vectors.GRAPH_ROWS", 50)
     index = PostgresIndex(postgres_database(area="graph"), "notes", tmp_path)
     small = PostgresIndex(postgres_database("small", area="graph"), "notes", tmp_path)
     matrix, query = units(120, DIMS), units(1, DIMS, seed=1)[0]
@@ -69,11 +69,11 @@ def test_a_large_index_is_searched_through_the_graph(
 def test_the_copy_of_a_process_finds_what_the_graph_finds_after_any_change(
     postgres_database: OpenDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memoriter.store.postgres import vector_copy
-    from memoriter.store.postgres.index import PostgresIndex
+    from memoriter.extensions.postgres import vector_copy
+    from memoriter.extensions.postgres.index import PostgresIndex
 
-    monkeypatch.setattr("memoriter.store.postgres.vectors.GRAPH_ROWS", 50)
-    monkeypatch.setattr("memoriter.store.postgres.vector_copy.SEARCHES", 2)
+    monkeypatch.setattr("memoriter.extensions.postgres.vectors.GRAPH_ROWS", 50)
+    monkeypatch.setattr("memoriter.extensions.postgres.vector_copy.SEARCHES", 2)
     copied, plain = (PostgresIndex(postgres_database(area="graph"), "notes", tmp_path) for _ in range(2))
     matrix, queries = units(150, DIMS), units(4, DIMS, seed=1)
     for number in range(100):
@@ -123,9 +123,9 @@ def test_a_role_that_may_not_build_the_graph_compares_every_vector_and_says_so(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from memoriter.store.postgres.index import PostgresIndex
+    from memoriter.extensions.postgres.index import PostgresIndex
 
-    monkeypatch.setattr("memoriter.store.postgres.vectors.GRAPH_ROWS", 3)
+    monkeypatch.setattr("memoriter.extensions.postgres.vectors.GRAPH_ROWS", 3)
     role, identity = f"r{uuid.uuid4().hex}", Identity("local", "no graph", 5)
     postgres_database()  # creates the tables
     with psycopg.connect(postgres.url, autocommit=True) as connection:

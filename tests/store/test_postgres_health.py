@@ -16,9 +16,8 @@ from postgres_cluster import PostgresCluster, copy_programs
 from memoriter import Memory
 from memoriter.config import load
 from memoriter.errors import SchemaTooNew, StoreError
-from memoriter.store.postgres import PostgresServer
-from memoriter.store.postgres.health import examine_server
-from memoriter.store.postgres.server import check_standing, read_standing
+from memoriter.extensions.postgres.health import examine_server
+from memoriter.extensions.postgres.server import PostgresServer, check_standing, read_standing
 from memoriter.testing import HashEmbedder
 from memoriter.tools.doctor import examine
 
@@ -124,7 +123,7 @@ def test_an_old_server_and_one_without_pgvector_are_named(postgres: PostgresClus
 def test_without_the_extra_the_error_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in sys.modules if name.startswith("memoriter.store.postgres")]:
+    for name in [name for name in sys.modules if name.startswith("memoriter.extensions.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StoreError, match=r"pip install 'memoriter\[postgres\]'"):

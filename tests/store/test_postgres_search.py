@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from memoriter import Memory
-from memoriter.store.postgres.server import parse, server_name
+from memoriter.extensions.postgres.server import parse, server_name
 from memoriter.testing import HashEmbedder
 
 if TYPE_CHECKING:

@@ -14,14 +14,14 @@ import pytest
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from memoriter.errors import EditConflict, LockTimeout, StoreError
+from memoriter.extensions.postgres.database import PostgresDatabase
+from memoriter.extensions.postgres.feed import feed_of
+from memoriter.extensions.postgres.files import PART_BYTES
+from memoriter.extensions.postgres.manifest import NAME
+from memoriter.extensions.postgres.working_copy import WorkingCopy
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
 from memoriter.sessions.transcript_writer import TranscriptWriter
-from memoriter.store.postgres import PostgresDatabase
-from memoriter.store.postgres.feed import feed_of
-from memoriter.store.postgres.files import PART_BYTES
-from memoriter.store.postgres.manifest import NAME
-from memoriter.store.postgres.working_copy import WorkingCopy
 
 PARTS = ("workspace", "sessions", "tokens.json")
 

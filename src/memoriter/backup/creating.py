@@ -56,9 +56,9 @@ def create(
 
     ``config`` is the settings file (default: the one in the home). An existing file is replaced only with ``force``.
     """
-    if settings.store.url is not None:
+    if settings.store.is_shared:
         raise BackupError(
-            "This memory is on a Postgres server. Back it up with `pg_dump`, see docs/scale.md."
+            "This memory is on a server. Back it up with the tools of the server, see docs/scale.md."
         )
     path = path.expanduser().absolute()
     if path.is_dir():

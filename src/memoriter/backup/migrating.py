@@ -1,4 +1,4 @@
-"""Copy the memory of an agent from files to a Postgres server, or back: entries, items, notes and state files.
+"""Copy the memory of an agent from files to a server, or back: entries, items, notes and state files.
 
 The source is only read. An interrupted migration continues when it is run again.
 """
@@ -8,18 +8,15 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.build import SHARED_FILES, build_workspace, share_files
+from memoriter.build import SHARED_FILES, build_store, build_workspace, share_files
 from memoriter.errors import BackupError
 from memoriter.files import durable, shared
 from memoriter.records import Progress, ProgressCallback
-from memoriter.store.entry_store import open_file
-from memoriter.store.item_schema import open_items_file
-from memoriter.store.opening import open_rows
 from memoriter.store.table_copy import CopiedTable, copy_area
 
 if TYPE_CHECKING:
@@ -28,6 +25,8 @@ if TYPE_CHECKING:
 
 #: The part of the shared files that holds the notes.
 NOTES = "workspace"
+#: An index alone has nothing to copy.
+NO_INDEX = Path()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +46,11 @@ def migrate(
     source: Settings, target: Settings, *, progress: ProgressCallback | None = None
 ) -> MigrationReport:
     """Copy the memory of the agent that both settings name, and verify it."""
-    if (source.store.url is None) == (target.store.url is None):
-        raise BackupError("Migrate from `sqlite` to a URL of Postgres, or from such a URL to `sqlite`.")
+    if source.store.is_shared == target.store.is_shared:
+        raise BackupError("Migrate from `sqlite` to the URL of a server, or from such a URL to `sqlite`.")
     tables = list[CopiedTable]()
     for area in ("entries", "items"):
-        if _exists(source, area):
+        if build_store(source).may_hold(area, NO_INDEX):
             with _database(source, area) as old, _database(target, area) as new:
                 tables += copy_area(area, old, new, _reporting(progress))
     with _sharing(source), _sharing(target):
@@ -72,22 +71,8 @@ def _reporting(progress: ProgressCallback | None) -> Callable[[str, int, int], N
 # ---- databases ----------------------------------------------------------------------------------------------------
 
 
-def _file_of(settings: Settings, area: str) -> Path:
-    return settings.entries_database if area == "entries" else settings.agent_folder / "items.db"
-
-
-def _exists(settings: Settings, area: str) -> bool:
-    return settings.store.url is not None or _file_of(settings, area).exists()
-
-
-@contextmanager
-def _database(settings: Settings, area: str) -> Iterator[Transactions]:
-    database: Transactions | None = open_rows(settings.store, settings.agent, area)
-    if database is None:
-        file = _file_of(settings, area)
-        database = open_file(file) if area == "entries" else open_items_file(file)
-    with closing(database):
-        yield database
+def _database(settings: Settings, area: str) -> AbstractContextManager[Transactions]:
+    return closing(build_store(settings).open_rows(area))
 
 
 # ---- files --------------------------------------------------------------------------------------------------------
@@ -95,7 +80,7 @@ def _database(settings: Settings, area: str) -> Iterator[Transactions]:
 
 @contextmanager
 def _sharing(settings: Settings) -> Iterator[None]:
-    release = share_files(settings)
+    release = share_files(settings, build_store(settings))
     try:
         shared.refresh(settings.agent_folder)
         yield

@@ -82,7 +82,7 @@ def _set_options(
     store: Annotated[
         str | None,
         typer.Option(
-            help="URL of the Postgres server that holds the memory (default: files in the home).",
+            help="URL of the server that holds the memory (default: files in the home).",
             show_default=False,
         ),
     ] = None,

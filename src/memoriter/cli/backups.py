@@ -25,9 +25,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: memoriter --home ~/.memoriter --workspace ~/notes restore ~/memory.zip")(
         restore
     )
-    app.command(epilog="Example: memoriter migrate --from sqlite --to postgresql://db.example.com/memory")(
-        migrate
-    )
+    app.command(epilog="Example: memoriter migrate --from sqlite --to $DATABASE_URL")(migrate)
 
 
 def backup(
@@ -133,11 +131,11 @@ def _print_restore(report: RestoreReport, as_json: bool) -> None:
 
 def migrate(
     context: typer.Context,
-    source: Annotated[str, typer.Option("--from", help="`sqlite`, or the URL of a Postgres server.")],
-    target: Annotated[str, typer.Option("--to", help="`sqlite`, or the URL of a Postgres server.")],
+    source: Annotated[str, typer.Option("--from", help="`sqlite`, or the URL of a server.")],
+    target: Annotated[str, typer.Option("--to", help="`sqlite`, or the URL of a server.")],
     as_json: Json = False,
 ) -> None:
-    """Copy the memory of an agent from files to a Postgres server, or back, and verify every row and file.
+    """Copy the memory of an agent from files to a server, or back, and verify every row and file.
 
     The source is only read. If the copy is interrupted, run the same command again.
     """

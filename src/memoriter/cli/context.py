@@ -74,7 +74,7 @@ class GlobalOptions:
         """Refuse named folders that do not exist. Opening the memory would create an index for a mistyped name."""
         from memoriter.errors import NotFound
 
-        if settings.store.url is not None:
+        if settings.store.is_shared:
             return  # the folders cache what the server holds
         home, workspace, origin = settings.home, settings.workspace, settings.origin("workspace")
         if self.home is not None and not home.is_dir():

@@ -61,7 +61,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "config": "Show or change settings.",
         "backup": "Write everything to one verified file.",
         "restore": "Restore a backup.",
-        "migrate": "Move a memory to a Postgres server, or back.",
+        "migrate": "Move a memory to a server, or back.",
         "cleanup": "Mark expired entries and erase old ones.",
     },
 }

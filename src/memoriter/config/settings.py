@@ -180,13 +180,13 @@ class Settings(Section):
 
     @property
     def store_folder(self) -> Path:
-        """The folder of the memory: the home, or the working copies of what a Postgres server holds."""
+        """The folder of the memory: the home, or the working copies of what a server holds."""
         return store_folder(self.home, self.store.name)
 
     @property
     def workspace_name(self) -> str:
         """The name by which entries and indexes know the workspace: its path, or the same on every gateway."""
-        return os.path.realpath(self.workspace) if self.store.url is None else "store"
+        return "store" if self.store.is_shared else os.path.realpath(self.workspace)
 
     @property
     def index_folder(self) -> Path:

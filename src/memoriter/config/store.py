@@ -1,4 +1,4 @@
-"""Where a memory is kept: in files of the home, or on a Postgres server. Only the owner's file may set this."""
+"""Where a memory is kept: in files of the home, or on a server. Only the owner's file may set this."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr, field_validator
 
-from memoriter.config.fields import Section, Whole
+from memoriter.config.fields import Section
+from memoriter.extension import offers
 
 DEFAULT_TENANT = "default"
 _TENANT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
@@ -20,10 +21,9 @@ class StoreSettings(Section):
 
     url: SecretStr | None = Field(
         default=None,
-        description="URL of a Postgres server that holds the whole memory, such as "
-        "`postgresql://memoriter:password@db.example.com/memory`. Several gateways can share it. Without it, the "
-        "memory is in files of the home. With it, the notes are on the server too, and `workspace` is only a cache: "
-        "`memoriter pull` and `memoriter push` exchange notes with a folder of yours.",
+        description="URL of a server that holds the whole memory, see [scale](scale.md). Several gateways can share "
+        "it. Without it, the memory is in files of the home. With it, the notes are on the server too, and "
+        "`workspace` is only a cache: `memoriter pull` and `memoriter push` exchange notes with a folder of yours.",
     )
     tenant: str = Field(
         default=DEFAULT_TENANT,
@@ -32,12 +32,9 @@ class StoreSettings(Section):
     )
     servers: Mapping[str, SecretStr] = Field(
         default={},
-        description="URLs of more servers by tenant, such as `{acme: postgresql://…}`, so that all gateways can share "
+        description="URLs of more servers by tenant, such as `{acme: <URL>}`, so that all gateways can share "
         "one file of settings. A tenant that is not listed uses `store.url`. A URL in a variable or on the command "
         "line has precedence.",
-    )
-    connections: Whole = Field(
-        default=16, ge=2, le=1000, description="Connections to the server that one process opens at most."
     )
 
     @field_validator("url", mode="before")
@@ -47,18 +44,16 @@ class StoreSettings(Section):
 
     @field_validator("url")
     @classmethod
-    def _is_postgres(cls, url: SecretStr | None) -> SecretStr | None:
+    def _has_a_store(cls, url: SecretStr | None) -> SecretStr | None:
         if url is not None and not _is_url(url):
-            raise ValueError("must be a URL such as postgresql://user:password@host/database")
+            raise ValueError(f"must be {_EXAMPLE.format(_schemes()[0])}")
         return url
 
     @field_validator("servers")
     @classmethod
     def _are_servers(cls, servers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
         if not all(_TENANT.fullmatch(tenant) and _is_url(url) for tenant, url in servers.items()):
-            raise ValueError(
-                "must be tenants, each with a URL such as postgresql://user:password@host/database"
-            )
+            raise ValueError(f"must be tenants, each with {_EXAMPLE.format(_schemes()[0])}")
         return servers
 
     @field_validator("tenant")
@@ -69,13 +64,27 @@ class StoreSettings(Section):
         return tenant
 
     @property
+    def is_shared(self) -> bool:
+        """Whether a server holds the memory, and the files of this machine are copies."""
+        return self.url is not None
+
+    @property
     def name(self) -> str | None:
         """A name for the folder of working copies, without the password; None if there is no server."""
         return None if self.url is None else store_name(self.url.get_secret_value(), self.tenant)
 
 
+#: What a URL looks like, for the first scheme that an extension offers a store for.
+_EXAMPLE = "a URL such as {}://user:password@host/database"
+
+
+def _schemes() -> list[str]:
+    return list(offers("stores")) or ["scheme"]
+
+
 def _is_url(url: SecretStr) -> bool:
-    return url.get_secret_value().startswith(("postgresql://", "postgres://"))
+    scheme, separator, _ = url.get_secret_value().partition("://")
+    return bool(separator) and scheme in offers("stores")
 
 
 def store_name(url: str, tenant: str) -> str:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.entries.collection import INDEX_NAME, Entries, EntryOptions
-from memoriter.index.follow import check_not_lost
 from memoriter.store.entry_store import EntryStore, open_file
 from memoriter.store.index import open_index
+from memoriter.store.opening import check_not_lost
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.store import Index
     from memoriter.store.transactions import Transactions
-    from memoriter.store.vectors import EngineSettings
 
 
 def open_entries(
@@ -24,15 +23,12 @@ def open_entries(
     embedder: Embedder | None = None,
     *,
     engine: str = "scan",
-    settings: EngineSettings | None = None,
     options: EntryOptions | None = None,
     clock: Callable[[], float] = time.time,
-    database: Path | None = None,
-    index_folder: Path | None = None,
 ) -> Entries:
-    """Open the entries in an agent's folder, or at other places: the file ``database`` and the ``index_folder``."""
-    index = open_index(index_folder or folder / INDEX_NAME, engine=engine, settings=settings)
-    file = database or folder / "memory.db"
+    """Open the entries in an agent's folder."""
+    index = open_index(folder / INDEX_NAME, engine=engine)
+    file = folder / "memory.db"
 
     def open_() -> Transactions:
         check_not_lost(file, index, "entries")

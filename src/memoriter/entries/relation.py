@@ -248,7 +248,7 @@ def _joins(long: Statement, size: int) -> bool:
     if following in _CONTINUING:
         return True
     if only_numbers((following,)) and long.pieces[place].isascii() and long.pieces[place].isalpha():
-        return True  # PostgreSQL 16
+        return True  # Python 3
     if is_chinese((long.pieces[place],)) or is_chinese((following,)):
         return following in (",", ";") or (following == "再" and size > 1)
     return following.isascii() and following.endswith("ly")

@@ -11,12 +11,11 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from memoriter import logs
-from memoriter.errors import EmbeddingError, StoreBroken, StoreError, StoreLocked
+from memoriter.errors import EmbeddingError, StoreError, StoreLocked
 from memoriter.index.vectors import RETRY_S, BackgroundWork, Pace
 from memoriter.records import Chunk, Document
 from memoriter.sentences import sentence
@@ -60,20 +59,6 @@ class NumberedStore(Protocol):
 
     def documents(self, paths: Sequence[str]) -> Mapping[str, Indexed]:
         """Return the documents under these paths that should be in the index, by path."""
-
-
-def check_not_lost(database: Path, index: Index, name: str) -> None:
-    """Raise `StoreBroken` if a database of truth is missing or empty although its index has content.
-
-    ``name`` says what the database holds, such as "entries".
-    """
-    if database.exists() and database.stat().st_size:
-        return
-    if known := index.healing(index.total):
-        raise StoreBroken(
-            f"{database} is {'empty' if database.exists() else 'missing'}, although its index knows {known} {name}."
-            f" Restore the file from a backup, or delete {index.folder} to start without them."
-        )
 
 
 class Position:

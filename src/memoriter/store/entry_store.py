@@ -1,4 +1,4 @@
-"""The source of truth for entries: ``memory.db``, or tables on Postgres. A change is durable before its method returns.
+"""The source of truth for entries: ``memory.db``, or tables on a server. A change is durable before its method returns.
 
 Every change is an event with the entry before and after it, so it can be shown and undone. Keywords and vectors are not
 stored here: an index follows the sequence numbers of the events.

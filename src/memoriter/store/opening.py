@@ -1,64 +1,116 @@
-"""Open an agent's rows on a Postgres server. The packages for Postgres are an extra and load only here."""
+"""`Store`: where the memory of an agent is kept. `FileStore` keeps it in files; extensions offer stores on servers.
+
+`build.build_store` asks the settings once which of them it is.
+"""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from memoriter.errors import StoreError
+from memoriter.errors import StoreBroken, StoreError
+from memoriter.extension import offers, suggest
+from memoriter.store.entry_store import open_file
+from memoriter.store.index import open_index
+from memoriter.store.item_schema import open_items_file
 
 if TYPE_CHECKING:
-    from pydantic import SecretStr
+    from memoriter.store.protocol import Index
+    from memoriter.store.transactions import Transactions
+    from memoriter.store.vectors import EngineSettings
 
-    from memoriter.store import Index
-    from memoriter.store.postgres import PostgresDatabase
+#: The name of a check, its state, its text, and how to fix what is wrong.
+Check = tuple[str, Literal["ok", "note", "wrong"], str, str]
 
 
-@contextlib.contextmanager
-def needing_extra() -> Iterator[None]:
-    """Import the packages for Postgres inside. If they are missing, the error says how to install them."""
+class Store(Protocol):
+    """Where the memory of one agent is kept."""
+
+    def may_hold(self, area: str, index: Path) -> bool:
+        """Return whether an area may have rows, without opening it. ``index`` is the folder of its index."""
+
+    def open_rows(self, area: str, index: Index | None = None) -> Transactions:
+        """Open the rows of an area: "entries" or "items". ``index`` is derived from them.
+
+        Raises `StoreBroken` if the rows are lost although the index has content.
+        """
+
+    def open_index(self, name: str, folder: Path, engine: str) -> Index:
+        """Open the index with this name. The folder is for its files on this machine."""
+
+    def share_files(self, folder: Path, names: Sequence[str], owner: str) -> Callable[[], None]:
+        """Share the files with these names in a folder with all machines that use the store. Return what ends this."""
+
+    def check(self) -> list[Check]:
+        """Check what the store depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreContext:
+    """Everything that opens the store of one agent on a server. An extension offers a callable that takes it."""
+
+    url: str
+    tenant: str
+    settings: EngineSettings
+
+
+def open_store(context: StoreContext) -> Store:
+    """Open the store that an extension offers for the scheme of the URL."""
+    scheme, offered = context.url.partition("://")[0], offers("stores")
+    if scheme not in offered:
+        raise StoreError(f"No extension offers a store for {scheme}://. {suggest(scheme, tuple(offered))}")
+    offer = offered[scheme]
+    if not offer.is_installed():
+        raise StoreError(f"A store at {scheme}:// needs an extra. Run `{offer.install}`.")
     try:
-        yield
+        store: Store = offer.load()(context)
     except ImportError as error:
-        raise StoreError("Postgres needs an extra. Run `pip install 'memoriter[postgres]'`.") from error
+        raise StoreError(f"The store for {scheme}:// cannot be loaded: {error}.") from error
+    return store
 
 
-class ServerSettings(Protocol):
-    """The settings that name a server."""
+class FileStore:
+    """The memory of one agent in files of this machine."""
 
-    @property
-    def url(self) -> SecretStr | None: ...
+    def __init__(self, databases: Mapping[str, Path], settings: EngineSettings) -> None:
+        self._databases = databases
+        self._settings = settings
 
-    @property
-    def tenant(self) -> str: ...
+    def may_hold(self, area: str, index: Path) -> bool:
+        """Return whether the file or its index exists: a file that was lost is reported as long as its index exists."""
+        return self._databases[area].exists() or (index / "index.db").exists()
 
-    @property
-    def connections(self) -> int: ...
+    def open_rows(self, area: str, index: Index | None = None) -> Transactions:
+        """Open the file of an area."""
+        file = self._databases[area]
+        if index is not None:
+            check_not_lost(file, index, "entries" if area == "entries" else "texts")
+        return open_file(file) if area == "entries" else open_items_file(file)
+
+    def open_index(self, name: str, folder: Path, engine: str) -> Index:  # noqa: ARG002 - the folder names it
+        """Open the index in the folder, with this vector engine."""
+        return open_index(folder, engine=engine, settings=self._settings)
+
+    def share_files(self, folder: Path, names: Sequence[str], owner: str) -> Callable[[], None]:  # noqa: ARG002 - a protocol
+        """Do nothing: the files belong to this machine."""
+        return lambda: None
+
+    def check(self) -> list[Check]:
+        """Return nothing: `memoriter doctor` checks the files."""
+        return []
 
 
-def open_rows(store: ServerSettings, agent: str, area: str) -> PostgresDatabase | None:
-    """Open this agent's rows on the server that the settings name; None if they name none.
+def check_not_lost(database: Path, index: Index, name: str) -> None:
+    """Raise `StoreBroken` if a database of truth is missing or empty although its index has content.
 
-    ``area`` names what is written, such as "entries". Writers of one area wait for each other.
+    ``name`` says what the database holds, such as "entries".
     """
-    if store.url is None:
-        return None
-    with needing_extra():
-        from memoriter.store.postgres import PostgresDatabase, open_server
-    server = open_server(store.url.get_secret_value(), connections=store.connections)
-    return PostgresDatabase(server, agent=agent, tenant=store.tenant, area=area)
-
-
-def open_server_index(store: ServerSettings, agent: str, name: str, folder: Path) -> Index | None:
-    """Open an index of this agent on the server that the settings name; None if they name none.
-
-    ``folder`` is for files of this machine that are derived from the index.
-    """
-    rows = open_rows(store, agent, f"index {name}")
-    if rows is None:
-        return None
-    from memoriter.store.postgres.index import PostgresIndex
-
-    return PostgresIndex(rows, name, folder)
+    if database.exists() and database.stat().st_size:
+        return
+    if known := index.healing(index.total):
+        raise StoreBroken(
+            f"{database} is {'empty' if database.exists() else 'missing'}, although its index knows {known} {name}."
+            f" Restore the file from a backup, or delete {index.folder} to start without them."
+        )

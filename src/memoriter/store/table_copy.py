@@ -1,4 +1,4 @@
-"""Copy the tables of a memory from one database to another, SQLite or Postgres, and verify every row.
+"""Copy the tables of a memory from one database to another, and verify every row.
 
 A copy that was interrupted continues: rows that the target has already are not written again. At the end the number of
 rows and a digest over all values of every table are equal on both sides, or the copy fails.
@@ -27,7 +27,7 @@ class Table:
     columns: tuple[str, ...]
     #: The columns that identify a row.
     key: tuple[str, ...]
-    #: Columns that Postgres stores as boolean and SQLite as a number.
+    #: Columns that a server stores as boolean and SQLite as a number.
     booleans: tuple[str, ...] = ()
     #: Only these rows belong to the area.
     where: str = "true"
@@ -159,7 +159,7 @@ def _plain(table: Table, row: Sequence[object]) -> tuple[object, ...]:
 
 
 def _storable(cell: object) -> object:
-    """Return a value as both stores hold it: Postgres has no null character in texts."""
+    """Return a value as both stores hold it: some servers allow no null character in texts."""
     return cell.replace("\0", "\ufffd") if isinstance(cell, str) else cell
 
 

@@ -1,7 +1,7 @@
 """`Transactions`: what the stores of record use of a database, whichever holds it.
 
-Entries, the recall ledger and items share their statements between SQLite (`Database`) and Postgres
-(`PostgresDatabase`), so a statement uses only what both understand. One contract test runs on both.
+Entries, the recall ledger and items share their statements between SQLite (`Database`) and
+servers of extensions, so a statement uses only what both understand. One contract test runs on both.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-#: A limit that no table reaches. SQLite and Postgres write "no limit" differently.
+#: A limit that no table reaches. Databases write "no limit" differently.
 NO_LIMIT = 2**62
 
 

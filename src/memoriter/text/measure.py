@@ -66,7 +66,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_./:%+#-]*[A-Za-z0-9%+#])?|\s+|.",
 def shorten_title(text: str, limit: int) -> str:
     """Return the start of a title that is at most ``limit`` wide: whole words, and no word without its number.
 
-    >>> shorten_title("把订单库迁移到 PostgreSQL 16 集群", 40)
+    >>> shorten_title("把订单库迁移到 Kubernetes 16 集群", 40)
     '把订单库迁移到'
     """
     if width(text) <= limit:
@@ -81,7 +81,7 @@ def shorten_title(text: str, limit: int) -> str:
 
 
 def _without_loose_word(kept: list[str], following: str) -> str:
-    """Join the words. If a number follows, its word is removed: "PostgreSQL" is not "PostgreSQL 16"."""
+    """Join the words. If a number follows, its word is removed: "Kubernetes" is not "Kubernetes 16"."""
     if following[0].isdigit():
         while kept and kept[-1].isspace():
             kept.pop()

@@ -63,7 +63,7 @@ def examine(
     except MemoryDisabled as error:
         findings.append(Finding("memory", "note", message_of(error), sentence("check.switch_on")))
     except MemoriterError as error:
-        if settings.store.url is not None:
+        if settings.store.is_shared:
             fix = "Correct the server or `store.url`, then run this again."
             return [*findings, Finding("server", "wrong", message_of(error), fix)]
         fix = sentence("check.rebuild")
@@ -77,9 +77,7 @@ def check_setup(settings: Settings) -> Iterator[Finding]:
     """Check the machine and the folders that the settings name."""
     yield Finding("settings", "ok", sentence("check.settings", home=settings.home))
     yield from _machine()
-    if (
-        settings.store.url is None
-    ):  # on Postgres the workspace is a working copy, which opening the memory creates
+    if not settings.store.is_shared:  # otherwise opening the memory creates the workspace, a working copy
         yield _workspace(settings)
     yield from _home(settings)
 
@@ -112,7 +110,7 @@ def _models(settings: Settings, status: Status) -> Iterator[Finding]:
         yield Finding("provider", "note", sentence("check.no_key", provider=provider), fix)
     if settings.extraction.auto_extract and settings.llm.provider == "none":
         yield Finding("extraction", "note", sentence("check.no_model"), sentence("check.set_model"))
-    is_chosen = settings.store.url is None and status.backend == "builtin"  # on Postgres there is one engine
+    is_chosen = not settings.store.is_shared and status.backend == "builtin"  # a server has its own engine
     if is_chosen and status.vector_engine != settings.index.vector_engine:
         text = f"`{status.vector_engine}` answers instead of `{settings.index.vector_engine}`."
         yield Finding(

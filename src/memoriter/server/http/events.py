@@ -276,7 +276,7 @@ async def watch_other_processes(hub: Hub, agents: Agents) -> None:
 def _version(agent: Agent) -> Version | None:
     """Return None while the agent has no entries."""
     settings = agent.memory.settings
-    if settings.store.url is None and not settings.entries_database.exists():
+    if not settings.store.is_shared and not settings.entries_database.exists():
         return None
     return id(agent), agent.memory.entries.external_changes()
 

@@ -24,11 +24,10 @@ from memoriter.background import Task, Workers
 from memoriter.errors import MemoriterError
 from memoriter.extensions.langgraph.items.index import ItemIndex, chunks_of
 from memoriter.extensions.langgraph.items.store import Item, ItemHit, ItemStore, Matching, Put
-from memoriter.index.follow import check_not_lost
 from memoriter.memory import parts_of
 from memoriter.store.index import open_index
 from memoriter.store.item_schema import open_items_file
-from memoriter.store.opening import open_rows, open_server_index
+from memoriter.store.opening import check_not_lost
 from memoriter.store.vectors import find_engine
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from memoriter.memory import Memory
     from memoriter.store import Index
     from memoriter.store.transactions import Transactions
-    from memoriter.store.vectors import EngineSettings
 
 __all__ = ["DelayedWork", "Items", "count_namespaces", "items_of"]
 
@@ -58,27 +56,22 @@ def items_of(memory: Memory) -> Items:
 
 
 def _open_items(memory: Memory) -> Items:
-    settings = memory.settings
+    settings, parts = memory.settings, parts_of(memory)
     engine = settings.index.vector_engine
-    # The values of frameworks never leave this machine.
-    return Items(
-        settings.agent_folder,
-        parts_of(memory).embedder,
-        engine="scan" if find_engine(engine).is_remote else engine,
-        settings=settings,
-        database=open_rows(settings.store, settings.agent, "items"),
-        index=open_server_index(
-            settings.store, settings.agent, "items", settings.agent_folder / INDEX_FOLDER
-        ),
-    )
+    if find_engine(engine).is_remote:
+        engine = "scan"  # the values of frameworks never leave this machine
+    index = parts.store.open_index("items", settings.agent_folder / INDEX_FOLDER, engine)
+    try:
+        database = parts.store.open_rows("items", index)
+    except BaseException:
+        index.close()
+        raise
+    return Items(settings.agent_folder, parts.embedder, database=database, index=index)
 
 
 def count_namespaces(memory: Memory) -> int | None:
     """Count the namespaces that hold items, or return None if none was ever stored."""
-    folder = memory.settings.agent_folder
-    # A database that was lost is reported, as long as its index exists.
-    found = any((folder / name).exists() for name in ("items.db", f"{INDEX_FOLDER}/index.db"))
-    if memory.settings.store.url is None and not found:
+    if not parts_of(memory).store.may_hold("items", memory.settings.agent_folder / INDEX_FOLDER):
         return None
     return len(items_of(memory).namespaces())
 
@@ -92,7 +85,6 @@ class Items:
         embedder: Embedder | None = None,
         *,
         engine: str = "scan",
-        settings: EngineSettings | None = None,
         clock: Callable[[], float] = time.time,
         database: Transactions | None = None,
         index: Index | None = None,
@@ -100,7 +92,7 @@ class Items:
         from memoriter.embedding import Batched
 
         self.clock = clock
-        index = index or open_index(folder / INDEX_FOLDER, engine=engine, settings=settings)
+        index = index or open_index(folder / INDEX_FOLDER, engine=engine)
         try:
             if database is None:
                 check_not_lost(folder / "items.db", index, "texts")

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.errors import StoreError, WriteError
+from memoriter.extensions.postgres import files
+from memoriter.extensions.postgres.files import NewFile, StoredFile
+from memoriter.extensions.postgres.locks import locks_of
+from memoriter.extensions.postgres.manifest import NAME, Clock, FileState, Manifest
+from memoriter.extensions.postgres.server import lock_number
 from memoriter.files import shared
 from memoriter.files.locks import file_lock
-from memoriter.store.postgres import files
-from memoriter.store.postgres.files import NewFile, StoredFile
-from memoriter.store.postgres.locks import locks_of
-from memoriter.store.postgres.manifest import NAME, Clock, FileState, Manifest
-from memoriter.store.postgres.server import lock_number
 
 if TYPE_CHECKING:
-    from memoriter.store.postgres.connection import PostgresConnection
-    from memoriter.store.postgres.database import PostgresDatabase
+    from memoriter.extensions.postgres.connection import PostgresConnection
+    from memoriter.extensions.postgres.database import PostgresDatabase
 
 log = logs.get("store")
 
@@ -185,7 +185,7 @@ class WorkingCopy:
 
     def follow(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """Fetch changes of others as they happen, in the background. Return a function that ends this."""
-        from memoriter.store.postgres.feed import feed_of
+        from memoriter.extensions.postgres.feed import feed_of
 
         followed = self._fetched
 
@@ -352,8 +352,8 @@ def open_working_copy(
 
     The parts of one process that use the same folder share the working copy.
     """
-    from memoriter.store.postgres.database import PostgresDatabase
-    from memoriter.store.postgres.server import open_server
+    from memoriter.extensions.postgres.database import PostgresDatabase
+    from memoriter.extensions.postgres.server import open_server
 
     root = Path(os.path.realpath(root))
     with _opening:

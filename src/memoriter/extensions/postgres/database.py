@@ -16,10 +16,10 @@ import psycopg
 from psycopg import sql
 
 from memoriter.errors import StoreBroken, StoreError, StoreLocked
+from memoriter.extensions.postgres.connection import PostgresConnection, PostgresReads, translate_errors
+from memoriter.extensions.postgres.schema import AREA_TABLES
+from memoriter.extensions.postgres.server import SCHEMA, PostgresServer, lock_number, roll_back
 from memoriter.store.connection import translate_values
-from memoriter.store.postgres.connection import PostgresConnection, PostgresReads, translate_errors
-from memoriter.store.postgres.schema import AREA_TABLES
-from memoriter.store.postgres.server import SCHEMA, PostgresServer, lock_number, roll_back
 from memoriter.store.transactions import Traces
 
 DEFAULT_TENANT = "default"
@@ -160,7 +160,7 @@ class PostgresDatabase:
         """
         if self._owner == threading.get_ident():
             raise StoreError(f"The dead rows of {self.name} cannot be removed inside a transaction.")
-        from memoriter.store.postgres.vacuum import vacuum
+        from memoriter.extensions.postgres.vacuum import vacuum
 
         return vacuum(self, self._tables)
 

@@ -22,10 +22,10 @@ from memoriter.store.vectors.scan import LIMITS
 from memoriter.store.vectors.sidefiles import SideFiles, positions, products, quantised
 
 if TYPE_CHECKING:
+    from memoriter.extensions.postgres.chunks import State
+    from memoriter.extensions.postgres.connection import PostgresConnection
+    from memoriter.extensions.postgres.database import PostgresDatabase
     from memoriter.records import Identity
-    from memoriter.store.postgres.chunks import State
-    from memoriter.store.postgres.connection import PostgresConnection
-    from memoriter.store.postgres.database import PostgresDatabase
     from memoriter.store.vectors import Rows, Vector
 
 log = logs.get("store")
@@ -194,7 +194,7 @@ class VectorCopies:
 
 def read_copy(connection: PostgresConnection, index: str, identity: Identity) -> VectorCopy:
     """Copy the vectors that a snapshot sees."""
-    from memoriter.store.postgres.chunks import state as read_state
+    from memoriter.extensions.postgres.chunks import state as read_state
 
     state = read_state(connection, index)
     parts, first = [], 0

@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from memoriter.store.postgres.connection import translate_errors
-from memoriter.store.postgres.database import PostgresDatabase
-from memoriter.store.postgres.server import SCHEMA
+from memoriter.extensions.postgres.connection import translate_errors
+from memoriter.extensions.postgres.database import PostgresDatabase
+from memoriter.extensions.postgres.server import SCHEMA
 
 #: Seconds to wait for transactions that may still read what was deleted.
 READERS_S = 2.0

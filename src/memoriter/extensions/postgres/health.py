@@ -8,8 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import psycopg
 
-from memoriter.store.postgres.connection import translate_errors
-from memoriter.store.postgres.server import SCHEMA, PostgresServer, read_standing
+from memoriter.extensions.postgres.connection import translate_errors
+from memoriter.extensions.postgres.server import SCHEMA, PostgresServer, read_standing
 
 #: More dead rows than this, and than this share of all rows, slow a table down.
 MAX_DEAD_ROWS, MAX_DEAD_SHARE = 10_000, 0.2

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, TypeVar
 from psycopg import errors
 
 from memoriter import logs
+from memoriter.extensions.postgres import chunks as rows_of
+from memoriter.extensions.postgres import keywords, vectors
+from memoriter.extensions.postgres.chunks import NewChunk, State, storable
+from memoriter.extensions.postgres.connection import PostgresConnection
+from memoriter.extensions.postgres.database import PostgresDatabase
+from memoriter.extensions.postgres.locks import locks_of
+from memoriter.extensions.postgres.schema import INDEX_TABLES
+from memoriter.extensions.postgres.server import SCHEMA, lock_number
+from memoriter.extensions.postgres.vacuum import vacuum
+from memoriter.extensions.postgres.vector_copy import CopyView, VectorCopies
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
 from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
-from memoriter.store.postgres import chunks as rows_of
-from memoriter.store.postgres import keywords, vectors
-from memoriter.store.postgres.chunks import NewChunk, State, storable
-from memoriter.store.postgres.connection import PostgresConnection
-from memoriter.store.postgres.database import PostgresDatabase
-from memoriter.store.postgres.locks import locks_of
-from memoriter.store.postgres.schema import INDEX_TABLES
-from memoriter.store.postgres.server import SCHEMA, lock_number
-from memoriter.store.postgres.vacuum import vacuum
-from memoriter.store.postgres.vector_copy import CopyView, VectorCopies
 from memoriter.store.protocol import Healing
 from memoriter.store.vectors.nearest import unit
 

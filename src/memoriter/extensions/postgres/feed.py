@@ -16,11 +16,11 @@ import psycopg
 
 from memoriter import logs
 from memoriter.errors import MemoriterError
-from memoriter.store.postgres.connection import translate_errors
-from memoriter.store.postgres.files import CHANNEL, parse_announcement
+from memoriter.extensions.postgres.connection import translate_errors
+from memoriter.extensions.postgres.files import CHANNEL, parse_announcement
 
 if TYPE_CHECKING:
-    from memoriter.store.postgres.server import PostgresServer
+    from memoriter.extensions.postgres.server import PostgresServer
 
 log = logs.get("store")
 

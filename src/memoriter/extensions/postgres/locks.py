@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from memoriter.errors import LockTimeout
-from memoriter.store.postgres.connection import translate_errors
+from memoriter.extensions.postgres.connection import translate_errors
 
 if TYPE_CHECKING:
-    from memoriter.store.postgres.server import PostgresServer
+    from memoriter.extensions.postgres.server import PostgresServer
 
 #: The first and the longest pause between two attempts. Each asks the server.
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.01, 0.2

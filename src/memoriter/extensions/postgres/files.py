@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memoriter.store.postgres.manifest import Clock, FileState
+from memoriter.extensions.postgres.manifest import Clock, FileState
 
 if TYPE_CHECKING:
-    from memoriter.store.postgres.connection import PostgresConnection
+    from memoriter.extensions.postgres.connection import PostgresConnection
 
 #: A part grows up to this size. An addition rewrites the last part at most.
 PART_BYTES = 64 * 1024

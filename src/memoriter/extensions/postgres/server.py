@@ -13,9 +13,15 @@ import psycopg
 from psycopg import conninfo, errors, sql
 
 from memoriter.errors import ConfigError, SchemaTooNew, StoreError, StoreUnavailable
-from memoriter.store.postgres.connection import Rows, TextDumper, ask, connection_problem, translate_errors
-from memoriter.store.postgres.pool import Pool
-from memoriter.store.postgres.schema import MIGRATIONS
+from memoriter.extensions.postgres.connection import (
+    Rows,
+    TextDumper,
+    ask,
+    connection_problem,
+    translate_errors,
+)
+from memoriter.extensions.postgres.pool import Pool
+from memoriter.extensions.postgres.schema import MIGRATIONS
 
 T = TypeVar("T")
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memoriter.errors import StoreError
+from memoriter.extensions.postgres.chunks import State
+from memoriter.extensions.postgres.connection import PostgresConnection
+from memoriter.extensions.postgres.keywords import conditions_of
+from memoriter.extensions.postgres.schema import PARTITIONS
 from memoriter.records import Identity
 from memoriter.store.keywords import Filter
-from memoriter.store.postgres.chunks import State
-from memoriter.store.postgres.connection import PostgresConnection
-from memoriter.store.postgres.keywords import conditions_of
-from memoriter.store.postgres.schema import PARTITIONS
 from memoriter.store.vectors.nearest import SPARE_ROWS, encode, plausible, unit
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memoriter.errors import IndexBroken
+from memoriter.extensions.postgres.connection import PostgresConnection
 from memoriter.records import TRUST_LEVELS, Chunk, Document
 from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
-from memoriter.store.postgres.connection import PostgresConnection
 
 _SUMMARIES = """
     select f.path, f.mtime_ns, f.size, count(*),

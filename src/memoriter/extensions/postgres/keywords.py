@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from memoriter.extensions.postgres.chunks import State
+from memoriter.extensions.postgres.connection import PostgresConnection
 from memoriter.records import Chunk
 from memoriter.store.keywords import TITLE_WEIGHT, Filter, KeywordMatch, Plan, columns, runs_of
-from memoriter.store.postgres.chunks import State
-from memoriter.store.postgres.connection import PostgresConnection
 
 #: Rows that one list covers.
 BLOCK = 256
