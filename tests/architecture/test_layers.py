@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
     # `doctor` also checks the items that extensions store.
     "tools": SHARED | {"memory", "agent", "config", "importing", "extensions"},
-    "importing": SHARED,
+    "importing": SHARED | {"memory"},
     "extensions": SHARED
     | LEAVES
     | {

@@ -13,9 +13,9 @@ import pytest
 from memoriter import Memory
 from memoriter.errors import LockTimeout
 from memoriter.extensions.claude_code.capture import session_progress, session_queue
-from memoriter.extensions.exports import import_export
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
+from memoriter.importing import import_export
 from memoriter.llm.budget import Budgeted
 from memoriter.memory import parts_of
 from memoriter.records import Selection, Turn

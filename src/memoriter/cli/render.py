@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from memoriter.config import Settings
-    from memoriter.importing import ImportAction, ImportReport
+    from memoriter.importing.copying import ImportAction, ImportReport
     from memoriter.records import Answer, EntryHit, Excerpt, Hit, Progress, Status, SyncReport
     from memoriter.tools.doctor import Finding
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.extensions.claude_code.install import ClaudePlugin
 
-#: Programs whose whole memory can be imported.
-PROGRAMS = ("openclaw", "claude-code")
 #: Programs that can use this memory as their own.
 HOSTS = ("claude-code", "openclaw")
 
@@ -56,14 +54,14 @@ def import_(
     source: Annotated[
         Path,
         typer.Argument(
-            help="An export of memoriter, ChatGPT, Claude, mem0, basic-memory or claude-mem, a JSON file, or one of: "
-            "openclaw, claude-code."
+            help="A file or folder that memoriter or another program exported, or the name of a program."
         ),
     ],
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="For openclaw and claude-code: their folder, if not the default one.", show_default=False
+            help="After the name of a program: its file or folder, if not the default one.",
+            show_default=False,
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
@@ -71,33 +69,25 @@ def import_(
 ) -> None:
     """Import an export, or the memory of another program. Existing data is kept."""
     from memoriter.cli import entry_tables, render
+    from memoriter.extension import offers
+    from memoriter.importing import import_export, import_from
 
     program = str(source) if folder is not None or not source.is_file() else ""
-    if program not in PROGRAMS and folder:
+    programs = offers("importers")
+    if program not in programs and (folder or not source.exists()):
+        names = ", ".join(sorted(programs))
         raise typer.BadParameter(
-            "FOLDER can be used only with openclaw and claude-code.", param_hint="SOURCE"
-        )
-    if program not in PROGRAMS and not source.exists():
-        raise typer.BadParameter(
-            f"{str(source)!r} is neither a file nor one of: {', '.join(PROGRAMS)}.", param_hint="SOURCE"
+            f"{str(source)!r} is neither a file nor one of: {names}.", param_hint="SOURCE"
         )
     with context.obj.memory() as memory:
-        if program == "openclaw":
-            from memoriter.extensions.openclaw.importing import import_openclaw
-
-            render.import_report(import_openclaw(memory, folder, dry_run=dry_run), as_json)
-        elif program == "claude-code":
-            from memoriter.extensions.claude_code.transcripts import import_claude_code
-
-            render.import_report(import_claude_code(memory, folder, dry_run=dry_run), as_json)
+        if program in programs:
+            render.import_report(import_from(memory, program, folder, dry_run=dry_run), as_json)
+            return
+        report = import_export(memory, source, dry_run=dry_run)
+        if report.steps or dry_run:
+            render.import_report(report, as_json)
         else:
-            from memoriter.extensions.exports import import_export
-
-            report = import_export(memory, source, dry_run=dry_run)
-            if report.steps or dry_run:
-                render.import_report(report, as_json)
-            else:
-                entry_tables.imported(report.entries, as_json)
+            entry_tables.imported(report.entries, as_json)
 
 
 # ---- install --------------------------------------------------------------------------------------------------

@@ -134,7 +134,7 @@ def _export(call: Call[ExportArguments]) -> ExportResult:
 
 
 def _import(call: Call[ImportArguments]) -> ImportResult:
-    from memoriter.extensions.exports import import_text
+    from memoriter.importing import import_text
 
     asked = call.arguments
     report = import_text(call.memory, asked.data, dry_run=asked.dry_run)
@@ -169,7 +169,7 @@ def _import(call: Call[ImportArguments]) -> ImportResult:
 
 
 def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
-    from memoriter.extensions.exports import undo_sessions
+    from memoriter.importing import undo_sessions
 
     added = {entry.id: entry.seq for entry in call.arguments.entries}
     files = {session.path: session.version for session in call.arguments.sessions}

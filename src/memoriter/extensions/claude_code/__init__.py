@@ -10,5 +10,5 @@ from memoriter.extension import Extension, Offer
 
 extension = Extension(
     name="claude_code",
-    importers={"claude-code": Offer("memoriter.extensions.claude_code.transcripts:import_claude_code")},
+    importers={"claude-code": Offer("memoriter.extensions.claude_code.transcripts:CLAUDE_CODE")},
 )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from memoriter.importing import ImportReport
+    from memoriter.importing import Source
+    from memoriter.importing.copying import ImportReport
     from memoriter.memory import Memory
 
 HOME = Path("~/.claude")
@@ -23,7 +24,7 @@ def import_claude_code(
     Transcripts that were imported before are updated if they have grown.
     """
     from memoriter.errors import NotFound
-    from memoriter.importing import ImportReport, copy_file, plan_copy
+    from memoriter.importing.copying import ImportReport, copy_file, plan_copy
     from memoriter.records import Imported
 
     home = Path(folder or os.environ.get("CLAUDE_CONFIG_DIR") or HOME).expanduser().absolute()
@@ -42,6 +43,24 @@ def import_claude_code(
     return ImportReport(
         "Claude Code", home, memory.settings.agent, tuple(steps), Imported(0, 0), dry_run=dry_run
     )
+
+
+class ClaudeCodeImporter:
+    """Imports from Claude Code when a person names it."""
+
+    program = "Claude Code"
+
+    def recognises(self, source: Source) -> bool:
+        """Return False: its folder is not an export."""
+        del source
+        return False
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import its transcripts."""
+        return import_claude_code(memory, source.path, dry_run=dry_run)
+
+
+CLAUDE_CODE = ClaudeCodeImporter()
 
 
 def _is_transcript(path: Path) -> bool:

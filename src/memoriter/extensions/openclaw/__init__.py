@@ -6,5 +6,5 @@ from memoriter.extension import Extension, Offer
 
 extension = Extension(
     name="openclaw",
-    importers={"openclaw": Offer("memoriter.extensions.openclaw.importing:import_openclaw")},
+    importers={"openclaw": Offer("memoriter.extensions.openclaw.importing:OPENCLAW")},
 )

@@ -9,14 +9,20 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from memoriter.errors import SourceError
-from memoriter.extensions.exports.conversations import Conversation, Said, seconds
+from memoriter.importing import SQLITE_MAGIC, Conversation, Said, Source, report_of, seconds, write_sessions
+from memoriter.records import Imported
+
+if TYPE_CHECKING:
+    from memoriter.importing.copying import ImportReport
+    from memoriter.memory import Memory
 
 Row = Mapping[str, Any]
+FILE_NAME = "claude-mem.db"
 
 #: The types of entries for claude-mem's types of observations.
 TYPES = {"decision": "technical_decision", "discovery": "fact"}
@@ -25,6 +31,31 @@ MAX_CHARS = 1_900
 MAX_TAGS = 30
 #: Parts of a summary, in the order of the work.
 SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+
+
+class ClaudeMemImporter:
+    """Imports observations as entries, and prompts with summaries as sessions."""
+
+    program = "claude-mem"
+
+    def recognises(self, source: Source) -> bool:
+        """Return whether this is a database, or a folder with one of claude-mem."""
+        if source.path is None:
+            return False
+        return source.start == SQLITE_MAGIC or (source.path / FILE_NAME).is_file()
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import the database."""
+        file = source.place / FILE_NAME if source.is_folder else source.place
+        with ClaudeMem.open(file) as database:
+            steps = list(write_sessions(memory, source, self.program, database.sessions(), dry_run=dry_run))
+            records = list(database.entries())
+        text = json.dumps(records, ensure_ascii=False)
+        entries = memory.entries.import_(text, trust="agent", dry_run=dry_run) if records else Imported(0, 0)
+        return report_of(memory, self.program, source, steps, entries, dry_run=dry_run)
+
+
+CLAUDE_MEM = ClaudeMemImporter()
 
 
 class ClaudeMem:

@@ -1,0 +1,10 @@
+"""basic-memory: import of its notes."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="basic_memory",
+    importers={"basic-memory": Offer("memoriter.extensions.basic_memory.notes:BASIC_MEMORY")},
+)

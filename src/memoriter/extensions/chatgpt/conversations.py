@@ -1,0 +1,95 @@
+"""Conversations in the exports of ChatGPT.
+
+ChatGPT exports a tree of messages for each conversation: an edited question or a new answer starts another branch.
+Only the branch that the person saw last is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from memoriter.importing import Conversation, Said, Source, import_conversations, import_statements, seconds
+
+if TYPE_CHECKING:
+    from memoriter.importing.copying import ImportReport
+    from memoriter.memory import Memory
+
+#: Kinds of content that a person or the model wrote. Others are code runs, search results and thoughts.
+WRITTEN = frozenset({"text", "multimodal_text"})
+
+
+class ChatGptImporter:
+    """Imports conversations, and what ChatGPT has stored in its own memory."""
+
+    program = "ChatGPT"
+
+    def recognises(self, source: Source) -> bool:
+        """Return whether this is ChatGPT's `conversations.json`, or an archive or folder with it."""
+        return bool(source.lists_with("mapping"))
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import the conversations and the statements."""
+        lists = source.lists_with("mapping")
+        entries = import_statements(memory, source, dry_run=dry_run)
+        return import_conversations(
+            memory, source, self.program, lists, read_chatgpt, entries, dry_run=dry_run
+        )
+
+
+CHATGPT = ChatGptImporter()
+
+
+def read_chatgpt(record: Mapping[str, Any]) -> Conversation | None:
+    """Return one conversation of ChatGPT; None if nothing was said in it."""
+    found = tuple(_chatgpt_messages(record))
+    said = any(message.role != "tool" for message in found)
+    id_ = record.get("conversation_id") or record.get("id")
+    return Conversation(str(id_), str(record.get("title") or ""), found) if said and id_ else None
+
+
+def _chatgpt_messages(record: Mapping[str, Any]) -> Iterator[Said]:
+    for node in _branch(record):
+        message = node.get("message")
+        if not isinstance(message, dict) or not _is_shown(message):
+            continue
+        author = message.get("author") or {}
+        role, name = author.get("role"), str(author.get("name") or "tool")
+        text = _text_of(message.get("content")) if role != "tool" else f"(result of {name}, not imported)"
+        if role in ("user", "assistant", "tool") and text:
+            at = seconds(message.get("create_time") or record.get("create_time"))
+            id_ = str(message.get("id") or node.get("id"))
+            yield Said(id_, role, text, at, tool=name if role == "tool" else "")
+
+
+def _branch(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the messages from the root to the one that the person saw last."""
+    nodes = {key: node for key, node in (record.get("mapping") or {}).items() if isinstance(node, dict)}
+    at, branch, seen = record.get("current_node"), list[Mapping[str, Any]](), set[object]()
+    if at not in nodes:  # older exports do not name it: the newest message without an answer
+        leaves = [key for key, node in nodes.items() if not node.get("children")]
+        at = max(leaves, key=lambda key: _time_of(nodes[key]), default=None)
+    while isinstance(at, str) and at in nodes and at not in seen:
+        seen.add(at)
+        branch.append(nodes[at])
+        at = nodes[at].get("parent")
+    return branch[::-1]
+
+
+def _time_of(node: Mapping[str, Any]) -> float:
+    return seconds((node.get("message") or {}).get("create_time"))
+
+
+def _is_shown(message: Mapping[str, Any]) -> bool:
+    """Return whether a person saw the message: not a call of a tool, and not hidden, unless a tool wrote it."""
+    if (message.get("author") or {}).get("role") == "tool":
+        return True  # its text is not imported, but what the model says afterwards may be words of others
+    hidden = (message.get("metadata") or {}).get("is_visually_hidden_from_conversation")
+    return not hidden and message.get("recipient") in (None, "all")
+
+
+def _text_of(content: object) -> str:
+    """Return the words of a message. Pictures and files are left out."""
+    if not isinstance(content, dict) or content.get("content_type", "text") not in WRITTEN:
+        return ""
+    return "\n".join(part for part in content.get("parts") or () if isinstance(part, str)).strip()

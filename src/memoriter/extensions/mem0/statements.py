@@ -1,0 +1,34 @@
+"""The statements in the exports of mem0. Its records have the field `memory`, which an import of entries knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from memoriter.importing import Source, import_statements, report_of
+
+if TYPE_CHECKING:
+    from memoriter.importing.copying import ImportReport
+    from memoriter.memory import Memory
+
+#: Characters in which the first record must be.
+START_CHARS = 100_000
+
+
+class Mem0Importer:
+    """Imports statements as entries."""
+
+    program = "mem0"
+
+    def recognises(self, source: Source) -> bool:
+        """Return whether the records have mem0's field, and are not conversations."""
+        if source.is_folder or source.lists_with("mapping") or source.lists_with("chat_messages"):
+            return False
+        return any('"memory"' in text[:START_CHARS] for text in source.texts)
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import the statements."""
+        entries = import_statements(memory, source, dry_run=dry_run)
+        return report_of(memory, self.program, source, (), entries, dry_run=dry_run)
+
+
+MEM0 = Mem0Importer()

@@ -1,0 +1,347 @@
+"""Import what other programs have written: their exports, and the memories of agents.
+
+An importer is a part of an extension. It recognises a file or folder by its content, or a person names it.
+Conversations become sessions, Markdown becomes notes, and single statements become entries. Each keeps the id it has in
+the other program, so a repeated import adds only what is new.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from memoriter.errors import NotFound, SourceError, WriteError
+from memoriter.extension import offers
+from memoriter.importing.copying import (
+    ImportReport,
+    ImportStep,
+    SealedTranscript,
+    copy_file,
+    plan_copy,
+    remove_copy,
+)
+from memoriter.records import Imported
+
+if TYPE_CHECKING:
+    from memoriter.memory import Memory
+
+SQLITE_MAGIC = b"SQLite format 3\0"
+#: Bytes of all texts of an archive together. A small archive can expand to any size.
+MAX_TEXT_BYTES = 512 * 1024 * 1024
+#: A transcript of another program: its name, and the id of the conversation.
+_SESSION_PATH = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+\.jsonl")
+
+
+class Importer(Protocol):
+    """Imports from one program."""
+
+    #: The name of the program, for people.
+    program: str
+
+    def recognises(self, source: Source) -> bool:
+        """Return whether a file or folder comes from this program."""
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import everything. Existing data is kept."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file or folder, or the text of a file. An importer with a default place accepts none."""
+
+    path: Path | None
+    text: str | None = None
+
+    @property
+    def place(self) -> Path:
+        """The path, for reports."""
+        return self.path or Path("import")
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether this is a folder."""
+        return self.path is not None and self.path.is_dir()
+
+    @cached_property
+    def start(self) -> bytes:
+        """The first bytes of the file, by which formats are told apart."""
+        if self.path is None or not self.path.is_file():
+            return b""
+        with self.path.open("rb") as file:
+            return file.read(len(SQLITE_MAGIC))
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The text of the file, or the conversations in an archive or a folder as programs export them."""
+        if self.text is not None:
+            return (self.text,)
+        if self.path is None or self.start == SQLITE_MAGIC:
+            return ()
+        if self.is_folder:
+            return tuple(_read_text(file) for file in sorted(self.path.glob("conversations*.json")))
+        return tuple(_zipped(self.path)) if self.start.startswith(b"PK\x03\x04") else (_read_text(self.path),)
+
+    @cached_property
+    def records(self) -> tuple[Any, ...]:
+        """The content of each text, or None for one that is not a JSON document."""
+        return tuple(_parse(text) for text in self.texts)
+
+    def lists_with(self, name: str) -> list[list[Mapping[str, Any]]]:
+        """Return the lists of records that all have this field."""
+        return [
+            records
+            for records in self.records
+            if isinstance(records, list)
+            and records
+            and all(isinstance(record, dict) and name in record for record in records)
+        ]
+
+
+def importers() -> dict[str, Importer]:
+    """Return every importer by the name that selects it on the command line."""
+    return {name: offer.load() for name, offer in offers("importers").items()}
+
+
+def import_from(
+    memory: Memory, name: str, path: Path | None = None, *, dry_run: bool = False
+) -> ImportReport:
+    """Import from the program with this name: from a file or folder, or from where it keeps its data."""
+    return importers()[name].import_(memory, Source(path), dry_run=dry_run)
+
+
+def import_export(memory: Memory, source: Path | str, *, dry_run: bool = False) -> ImportReport:
+    """Import a file or folder that another program has exported. Existing data is kept.
+
+    Raises `SourceError` if the format is unknown, and `WriteError` if it contains nothing to import.
+    """
+    path = Path(source).expanduser().absolute()
+    if not path.exists():
+        raise NotFound(f"{path} does not exist.")
+    report = _import(memory, Source(path), dry_run=dry_run)
+    if not report.steps and report.entries == Imported(0, 0):
+        why = " ".join((f"{source} ({report.program}) contains no memories.", *report.remarks))
+        raise WriteError(f"Nothing was imported: {why}")
+    if not dry_run:
+        memory.mark_changed()
+    return report
+
+
+def import_text(memory: Memory, text: str, *, dry_run: bool = False) -> ImportReport:
+    """Import the content of a file that another program has exported, as `import_export` does with the file."""
+    report = _import(memory, Source(None, text), dry_run=dry_run)
+    if report.steps and not dry_run:
+        memory.mark_changed()
+    return report
+
+
+def _import(memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+    known = importers()
+    for importer in known.values():
+        if importer.recognises(source):
+            return importer.import_(memory, source, dry_run=dry_run)
+    if source.is_folder or not source.texts:
+        programs = ", ".join(("memoriter", *sorted(importer.program for importer in known.values())))
+        raise SourceError(
+            f"{source.place} is not an export of one of: {programs}. Nothing was imported. "
+            "To search a folder of Markdown files where it is, add it to `files.extra_paths`."
+        )
+    return report_of(
+        memory, "entries", source, (), import_statements(memory, source, dry_run=dry_run), dry_run=dry_run
+    )
+
+
+def import_statements(memory: Memory, source: Source, *, dry_run: bool) -> Imported:
+    """Import the single statements of a source as entries."""
+    total = Imported(0, 0)
+    for text in source.texts:
+        found = memory.entries.import_(text, dry_run=dry_run)
+        total = Imported(
+            total.added + found.added,
+            total.already + found.already,
+            total.refused + found.refused,
+            total.entries + found.entries,
+            total.preview or found.preview,
+        )
+    return total
+
+
+def undo_sessions(memory: Memory, sessions: Mapping[str, str]) -> tuple[str, ...]:
+    """Remove imported transcripts that have not changed since, and return their paths.
+
+    ``sessions`` are paths in the folder of the sessions, and the digests of the transcripts as they were imported.
+    """
+    root = memory.settings.agent_folder / "sessions"
+    known = {path: digest for path, digest in sessions.items() if _SESSION_PATH.fullmatch(path)}
+    removed = tuple(path for path, digest in known.items() if remove_copy(root, root / path, digest))
+    if removed:
+        memory.mark_changed()
+    return removed
+
+
+def report_of(
+    memory: Memory,
+    program: str,
+    source: Source,
+    steps: Iterable[ImportStep],
+    entries: Imported,
+    remarks: tuple[str, ...] = (),
+    *,
+    dry_run: bool,
+) -> ImportReport:
+    """Return the report of an import."""
+    agent = memory.settings.agent
+    return ImportReport(program, source.place, agent, tuple(steps), entries, remarks, dry_run)
+
+
+def _read_text(file: Path) -> str:
+    try:
+        if file.stat().st_size > MAX_TEXT_BYTES:
+            raise SourceError(f"{file} is larger than {MAX_TEXT_BYTES >> 20} MB. Nothing was imported.")
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file} is not UTF-8 text (byte {error.start}). Nothing was imported.") from error
+
+
+def _zipped(source: Path) -> list[str]:
+    """Return the conversations in an archive."""
+    try:
+        with zipfile.ZipFile(source) as archive:
+            members = [
+                member for member in archive.infolist() if _is_conversations(Path(member.filename).name)
+            ]
+            texts, left = list[str](), MAX_TEXT_BYTES
+            for member in sorted(members, key=lambda found: found.filename):
+                with archive.open(member) as file:
+                    data = file.read(left + 1)
+                left -= len(data)
+                if left < 0:
+                    raise SourceError(
+                        f"{source} expands to more than {MAX_TEXT_BYTES >> 20} MB. Nothing was imported."
+                    )
+                texts.append(data.decode("utf-8-sig"))
+    except (zipfile.BadZipFile, zlib.error, RuntimeError, UnicodeDecodeError, OSError) as error:
+        # RuntimeError: the archive has a password or an unknown compression.
+        raise SourceError(f"{source} cannot be read: {error}. Nothing was imported.") from error
+    if not texts:
+        raise SourceError(f"{source} contains no conversations.json. Nothing was imported.")
+    return texts
+
+
+def _is_conversations(name: str) -> bool:
+    return name.startswith("conversations") and name.endswith(".json")
+
+
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None  # an export of memoriter has one object per line
+
+
+# ---- conversations --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One message of a conversation."""
+
+    id: str
+    role: Literal["user", "assistant", "tool"]
+    text: str
+    #: Seconds since the epoch.
+    at: float
+    #: The name of a tool. What the assistant says after text from outside is not its own.
+    tool: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One conversation, as it is written to a transcript."""
+
+    id: str
+    title: str
+    messages: tuple[Said, ...]
+
+    def transcript(self) -> SealedTranscript:
+        """Return the conversation as a transcript. The same conversation always gives the same bytes."""
+        times = [message.at for message in self.messages if message.at]
+        header = {
+            "type": "session",
+            "id": self.id,
+            "title": self.title,
+            "timestamp": _iso(min(times, default=0)),
+        }
+        lines = [
+            {
+                "type": "message",
+                "id": message.id,
+                "timestamp": _iso(message.at),
+                "sessionId": self.id,
+                "message": {"role": message.role, "content": message.text}
+                | ({"name": message.tool} if message.tool else {}),
+            }
+            for message in self.messages
+        ]
+        return SealedTranscript([header, *lines], int(max(times, default=0) * 1e9))
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+def seconds(value: object) -> float:
+    """Return seconds since the epoch from a number or an ISO text; 0 if there is no time."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        at = float(value) / (1000 if value > 1e11 else 1)
+    else:
+        try:
+            found = datetime.fromisoformat(str(value))
+        except ValueError:
+            return 0.0
+        at = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+    return at if 0 <= at < 253_402_300_799 else 0.0
+
+
+def import_conversations(
+    memory: Memory,
+    source: Source,
+    program: str,
+    lists: Iterable[Iterable[Mapping[str, Any]]],
+    read: Callable[[Mapping[str, Any]], Conversation | None],
+    entries: Imported,
+    *,
+    dry_run: bool,
+) -> ImportReport:
+    """Import conversations as sessions. ``read`` returns one; it may fail for a damaged one, which is left out."""
+    found, damaged = list[Conversation](), 0
+    for record in (record for records in lists for record in records):
+        try:
+            conversation = read(record)
+        except (AttributeError, TypeError, ValueError, OverflowError):  # a field has another type
+            damaged += 1
+        else:
+            found += [conversation] if conversation else []
+    steps = write_sessions(memory, source, program.lower(), found, dry_run=dry_run)
+    remarks = (f"Damaged conversations that were left out: {damaged}.",) if damaged else ()
+    report = report_of(memory, program, source, steps, entries, remarks, dry_run=dry_run)
+    return replace(report, damaged=damaged)
+
+
+def write_sessions(
+    memory: Memory, source: Source, program: str, found: Iterable[Conversation], *, dry_run: bool
+) -> Iterator[ImportStep]:
+    """Write conversations to the folder of the sessions, and yield what was done with each."""
+    sessions = memory.settings.agent_folder / "sessions"
+    for conversation in found:
+        transcript = conversation.transcript()
+        name = f"{re.sub(r'[^A-Za-z0-9_-]', '-', conversation.id)[:100]}.jsonl"
+        step = plan_copy("session", source.place, sessions, program, name, transcript=transcript)
+        yield step if dry_run else copy_file(step, sessions, transcript)
