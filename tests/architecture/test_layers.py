@@ -142,7 +142,17 @@ def test_the_table_names_every_package_and_no_other() -> None:
 # ---- names of extensions --------------------------------------------------------------------------------------
 
 #: Names that no file outside `extensions/` contains, in any case: in code, in texts or in comments.
-NAMES = ("pinecone", "chroma", "sqlite_vec", "sqlite-vec", "lancedb", "postgres", "pgvector", "psycopg")
+NAMES = (
+    "pinecone",
+    "chroma",
+    "sqlite_vec",
+    "sqlite-vec",
+    "lancedb",
+    "postgres",
+    "pgvector",
+    "psycopg",
+    "qmd",
+)
 #: Names of the product that contain one of them.
 ALLOWED = ("memory-lancedb",)
 

@@ -231,7 +231,6 @@ export const WORDS = {
   "part.similar.why": ["a newer statement about the same thing as a hit", "与某条结果说的是同一件事，而且说法更新"],
   "part.always": ["always useful", "总是有用"],
   "part.here": ["from this project", "来自这个项目"],
-  "part.qmd": ["qmd", "qmd"],
 
   "first.title": ["No memories yet", "还没有任何记忆"],
   "first.lead": ["Three steps to a memory you can inspect. The first takes a few seconds.", "只需三步，就能看到智能体记住了什么。第一步只要几秒钟。"],
