@@ -5,13 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.agent.agent import Agent
-from memoriter.background import Task, Workers
+from memoriter.background import Rejected, Task, Workers
 from memoriter.errors import MemoriterError
+from memoriter.memory import parts_of
 
 if TYPE_CHECKING:
     from memoriter.agent.service import Synced
@@ -84,6 +86,21 @@ class ReloadingAgent:
             agent = self._failed or self._agent
             assert agent is not None
             return agent
+
+    def wake(self, *, load_model: bool = False) -> None:
+        """Open the memory in the background, so that it watches files and answers quickly.
+
+        ``load_model`` also loads the local model. Failures are reported by the calls that follow.
+        """
+        with suppress(Rejected):  # it is being closed
+            self._workers.submit(lambda: self._wake(load_model))
+
+    def _wake(self, load_model: bool) -> None:
+        with suppress(MemoriterError, OSError):
+            memory = self().memory
+            # The agent starts an external engine itself, on a thread that `close` can cancel.
+            if load_model and memory.settings.memory.backend == "builtin":
+                parts_of(memory).warm_up(load_model=True)
 
     @property
     def current(self) -> Agent | None:

@@ -18,8 +18,6 @@ from typing import IO, Any, get_args
 
 from memoriter import __version__, logs
 from memoriter.agent import ReloadingAgent
-from memoriter.errors import MemoriterError
-from memoriter.memory import parts_of
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Access, Outcome, Result, grants
 from memoriter.tools.toolbox import Toolbox
@@ -40,21 +38,13 @@ def serve(agent: ReloadingAgent) -> None:
     # Anything else that is printed must not mix with responses.
     responses = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    threading.Thread(target=_warm_up, args=(agent,), name="memoriter-warm-up", daemon=True).start()
+    agent.wake(load_model=True)
     server = LineServer(lambda request: _call_operation(agent, request), responses)
     server.respond({"ready": True, "version": __version__})
     with ThreadPoolExecutor(MAX_THREADS, "memoriter-lines") as threads:
         while line := sys.stdin.buffer.readline(MAX_LINE):
             threads.submit(server.handle, line)
     agent.close(CLOSE_TIMEOUT_S, cancel=True)
-
-
-def _warm_up(agent: ReloadingAgent) -> None:
-    """Open the memory and load the local model. The operations report any failure later."""
-    with suppress(MemoriterError, OSError):
-        memory = agent().memory
-        if memory.settings.memory.backend == "builtin":
-            parts_of(memory).warm_up(load_model=True)
 
 
 class LineServer:

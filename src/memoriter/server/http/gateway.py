@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -105,7 +104,7 @@ class Gateway:
 
     def wake(self, agent: str) -> None:
         """Open a memory in the background, so that it watches files and answers quickly."""
-        threading.Thread(target=self.agents[agent], name="memoriter-wake", daemon=True).start()
+        self.agents[agent].wake()
 
     def end_streams(self) -> None:
         """End event streams and pending bodies, which would otherwise keep the gateway from shutting down."""

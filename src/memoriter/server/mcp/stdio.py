@@ -8,15 +8,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
 from memoriter import logs
 from memoriter.agent import ReloadingAgent
-from memoriter.errors import MemoriterError
-from memoriter.memory import parts_of
 from memoriter.server.mcp import build
 from memoriter.server.mcp.view import granted_access, session_key
 from memoriter.tools.tool import Access
@@ -35,21 +32,10 @@ def serve(agent: ReloadingAgent, *, access: Access, session: str | None = None) 
     if sys.stdin.isatty():
         sys.stderr.write("Waiting for an MCP client on standard input. See `memoriter mcp --help`.\n")
     # At the same time as the `mcp` package, which is slow to import.
-    threading.Thread(target=_warm_up, args=(agent,), name="memoriter-warm-up", daemon=True).start()
+    agent.wake(load_model=True)
     import anyio
 
     anyio.run(_serve, agent)
-
-
-def _warm_up(agent: ReloadingAgent) -> None:
-    """Open the memory and load the local model. The tools report any failure later.
-
-    The agent starts an external engine itself, on a thread that `close` can cancel.
-    """
-    with suppress(MemoriterError, OSError):
-        memory = agent().memory
-        if memory.settings.memory.backend == "builtin":
-            parts_of(memory).warm_up(load_model=True)
 
 
 async def _serve(agent: ReloadingAgent) -> None:
