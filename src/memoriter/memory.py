@@ -403,11 +403,7 @@ class Memory:
 
         A running `MemoryService` calls this after every sync.
         """
-        from memoriter.notes.flush import prune_flush_states
-
-        self._parts.check_open()
-        oldest = time.time() - self.settings.cleanup.ledger_days * 86_400
-        prune_flush_states(self.settings.agent_folder, oldest)
+        self._parts.writer.prune(time.time() - self.settings.cleanup.ledger_days * 86_400)
         if self.has_entries:
             self.entries.cleanup_if_due()
 

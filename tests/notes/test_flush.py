@@ -13,7 +13,7 @@ import pytest
 
 from memoriter import Memory
 from memoriter.errors import ChatError, WriteError
-from memoriter.files import edits
+from memoriter.files import durable, edits
 from memoriter.llm import NoChat
 from memoriter.notes.flush import Flush, Threshold, count_tokens
 from memoriter.notes.notebook import Notebook
@@ -124,19 +124,23 @@ def test_after_a_crash_the_next_call_leaves_exactly_one_section(
 ) -> None:
     """1: before the state is stored, 2: before the log is written, 3: after the log, before the state is updated."""
     calls = 0
-    real = edits.update
 
-    def dies(path: Path, change: edits.Change, **more: float) -> bool:
-        nonlocal calls
-        calls += 1
-        if calls == crash_at:
-            raise WriteError("the power is gone")
-        return real(path, change, **more)
+    def dying(write: Callable[..., bool]) -> Callable[..., bool]:
+        def dies(*arguments: object, **more: object) -> bool:
+            nonlocal calls
+            calls += 1
+            if calls == crash_at:
+                raise WriteError("the power is gone")
+            return write(*arguments, **more)
 
-    monkeypatch.setattr(edits, "update", dies)
-    with pytest.raises(WriteError):
-        flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=110_000)
-    monkeypatch.setattr(edits, "update", real)
+        return dies
+
+    with monkeypatch.context() as patched:
+        patched.setattr(edits, "update", dying(edits.update))  # the log
+        patched.setattr(durable, "write", dying(durable.write))  # the state
+        with pytest.raises(WriteError):
+            flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=110_000)
+    assert calls == crash_at
     assert flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=111_000)
     assert flush(workspace, tmp_path).write_if_due(TALK, "s", window=128_000, tokens=112_000) is None
     assert log.read_text(encoding="utf-8").count("## 10:32") == 1
@@ -207,6 +211,7 @@ def test_states_of_old_sessions_are_pruned(
         path for name in ("new", "week", "month") for path in (marks[name], marks[name].with_suffix(".lock"))
     )
     monkeypatch.setattr("memoriter.notes.flush.MAX_SESSIONS", 1)
+    memory = open_memory(cleanup__ledger_days=30)
     memory.maintain()
     assert sorted(folder.glob("*.json")) == [marks["new"]]
     assert memory.flush(talk, "new", window=None) is None

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.embedding.remote import call
-from memoriter.errors import EmbedderUnavailable, EmbeddingError
-from memoriter.files import durable
+from memoriter.errors import EmbedderUnavailable, EmbeddingError, WriteError
+from memoriter.files.state import read_state, write_state
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import EmbedderSpec
@@ -24,13 +22,15 @@ ASK_S = 10.0
 def dimensions_of(spec: EmbedderSpec, connect: Callable[[EmbedderSpec], Service]) -> int:
     """Return the dimensions of the model's vectors. Raises `EmbedderUnavailable` if the server does not answer."""
     name = f"{spec.provider} {spec.base_urls.get(spec.provider, '')} {spec.model}"
-    stored = _load(spec.dimensions_file)
-    if name not in stored:
-        stored[name] = _ask(spec, connect)
-        if spec.dimensions_file:
-            with suppress(OSError):  # the server is asked again next time
-                durable.write(spec.dimensions_file, json.dumps(stored, indent=2).encode())
-    return stored[name]
+    stored = read_state(spec.dimensions_file) if spec.dimensions_file else {}
+    known = stored.get(name)
+    if isinstance(known, int):
+        return known
+    dimensions = _ask(spec, connect)
+    if spec.dimensions_file:
+        with suppress(WriteError):  # the server is asked again next time
+            write_state(spec.dimensions_file, {**stored, name: dimensions})
+    return dimensions
 
 
 def _ask(spec: EmbedderSpec, connect: Callable[[EmbedderSpec], Service]) -> int:
@@ -45,11 +45,3 @@ def _ask(spec: EmbedderSpec, connect: Callable[[EmbedderSpec], Service]) -> int:
         ) from error
     finally:
         service.close()
-
-
-def _load(file: Path | None) -> dict[str, int]:
-    try:
-        found = json.loads(file.read_bytes()) if file else {}
-        return {str(name): int(number) for name, number in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError):
-        return {}

@@ -85,17 +85,6 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def newest_state_files(folder: Path) -> list[Path]:
-    """Return the JSON state files of a folder, newest first."""
-    shared.refresh(folder)
-    found = list[tuple[float, str]]()
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(".json") and not entry.name.startswith("."):
-                found.append((entry.stat().st_mtime, entry.path))
-    return [Path(path) for _, path in sorted(found, reverse=True)]
-
-
 def remove_temporary_files(folder: Path, older_than: float) -> None:
     """Remove temporary files of killed writers that were last changed before this time."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:

@@ -6,14 +6,13 @@ processes cannot overspend together, and a process that dies has at worst booked
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable, LockTimeout
-from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock
+from memoriter.files.state import read_state, write_state
 from memoriter.llm.chat import Chat, Reply, Schema
 from memoriter.text.measure import estimate_tokens
 
@@ -54,9 +53,10 @@ class Budgeted:
 
     def spent(self) -> int:
         """Return the tokens spent today."""
-        shared.refresh(self._ledger)
-        day, used = self._read()
-        return used if day == self._today().isoformat() else 0
+        stored = read_state(self._ledger)
+        used = stored.get("used")
+        is_today = stored.get("day") == self._today().isoformat()
+        return used if is_today and isinstance(used, int) else 0
 
     def close(self) -> None:
         """Close the model."""
@@ -80,15 +80,5 @@ class Budgeted:
                 f" are spent today, and this call may take {tokens}."
             )
         if not day or day == today:
-            self._write({"day": today, "used": max(0, used + tokens)})
+            write_state(self._ledger, {"day": today, "used": max(0, used + tokens)})
         return today
-
-    def _read(self) -> tuple[str, int]:
-        try:
-            stored = json.loads(self._ledger.read_text(encoding="utf-8"))
-            return str(stored["day"]), int(stored["used"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return "", 0
-
-    def _write(self, stored: dict[str, object]) -> None:
-        durable.write(self._ledger, json.dumps(stored).encode())

@@ -7,17 +7,13 @@ nor a crash writes it twice. When the conversation is short again, the state is 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from memoriter.errors import LockTimeout
-from memoriter.files import durable, edits, shared
-from memoriter.files.locks import file_lock, state_lock
+from memoriter.files.state import SessionStates
 from memoriter.llm import Chat
 from memoriter.notes.extractive import make_points, render
 from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block
@@ -61,7 +57,7 @@ class Flush:
         self.notebook = notebook
         self.chat = chat
         self.threshold = threshold
-        self._folder = folder / "flushes"
+        self._states = SessionStates(folder / "flushes", MAX_SESSIONS)
 
     def write_if_due(
         self, turns: Sequence[Turn], session: str, *, window: int | None, tokens: int | None = None
@@ -71,20 +67,32 @@ class Flush:
         ``tokens`` is the count of the host. Without it, the length is estimated. Without a ``window``, the host is
         about to shorten the conversation. Each such call is a new overflow, and only new turns are written.
         """
-        file = self._folder / f"{_digest(session)}.json"
-        with state_lock(file.with_suffix(".lock"), LOCK_WAIT_S):
-            state = _load(file)
+        with self._states.locked(session, LOCK_WAIT_S):
+            state = self._state(session)
             if window is None:
                 state = replace(state, phase="ready") if state.phase == "written" else state
-                return self._write(turns, session, file, state)
+                return self._write(turns, session, state)
             length = count_tokens(turns) if tokens is None else tokens
             if length < self.threshold.tokens(window):
                 if state.phase != "ready":
-                    _store(file, replace(state, phase="ready"))
+                    self._states.put(session, asdict(replace(state, phase="ready")))
                 return None
-            return None if state.phase == "written" else self._write(turns, session, file, state)
+            return None if state.phase == "written" else self._write(turns, session, state)
 
-    def _write(self, turns: Sequence[Turn], session: str, file: Path, state: FlushState) -> Saved | None:
+    def prune(self, older_than: float) -> None:
+        """Remove the states of sessions older than this time, and all but the newest `MAX_SESSIONS`.
+
+        The notes stay. If such a session continues, it is written from its beginning.
+        """
+        self._states.prune(older_than)
+
+    def _state(self, session: str) -> FlushState:
+        try:
+            return FlushState(**self._states.get(session))
+        except TypeError:
+            return FlushState()
+
+    def _write(self, turns: Sequence[Turn], session: str, state: FlushState) -> Saved | None:
         new = [turn for turn in _since(turns, state.last) if turn.trust != "untrusted"]
         if not new:
             return None
@@ -92,33 +100,15 @@ class Flush:
         now = self.notebook.now()
         if state.phase == "ready":
             state = replace(state, overflow=state.overflow + 1, phase="writing", day=f"{now:%Y-%m-%d}")
-            _store(file, state)
+            self._states.put(session, asdict(state))
         needle = f"<!-- memoriter: flush {state.overflow} of {_digest(session)} -->"
         result = make_points(new, self.chat, task="flush", date=f"{now:%Y-%m-%d}")
         section = block(f"## {now:%H:%M} {result.points.title}", render(result.points, level=3), needle)
         # A summary has the trust of an agent, although it contains words of the owner.
         saved = self.notebook.add_to_log(state.day, section, needle=needle, trust="agent")
-        _store(file, replace(state, phase="written", last=_turn_digest(turns[-1])))
+        written = replace(state, phase="written", last=_turn_digest(turns[-1]))
+        self._states.put(session, asdict(written))
         return replace(saved, note=result.note)
-
-
-def prune_flush_states(folder: Path, older_than: float) -> None:
-    """Remove the states of sessions older than this time, and all but the newest `MAX_SESSIONS`.
-
-    The notes stay. If such a session continues, it is written from its beginning.
-    """
-    found = list[tuple[float, Path]]()
-    shared.refresh(folder)
-    for file in (folder / "flushes").glob("*.json"):
-        with contextlib.suppress(OSError):
-            found.append((file.stat().st_mtime, file))
-    for number, (written, file) in enumerate(sorted(found, reverse=True)):
-        if number < MAX_SESSIONS and written >= older_than:
-            continue
-        lock = file.with_suffix(".lock")
-        with contextlib.suppress(OSError, LockTimeout), file_lock(lock, 0.0):
-            durable.remove(file)
-            lock.unlink(missing_ok=True)
 
 
 def count_tokens(turns: Sequence[Turn]) -> int:
@@ -141,15 +131,3 @@ def _turn_digest(turn: Turn) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-
-
-def _load(file: Path) -> FlushState:
-    try:
-        return FlushState(**json.loads(edits.read(file) or ""))
-    except (ValueError, TypeError):
-        return FlushState()
-
-
-def _store(file: Path, state: FlushState) -> None:
-    text = json.dumps(asdict(state), ensure_ascii=False) + "\n"
-    edits.update(file, lambda _: text)

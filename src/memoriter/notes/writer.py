@@ -54,6 +54,10 @@ class NoteWriter:
         turns = turns_of_messages(messages, self._rules)
         return self._flush.write_if_due(turns, session, window=window, tokens=tokens)
 
+    def prune(self, older_than: float) -> None:
+        """Remove the states of flushes of sessions older than this time."""
+        self._flush.prune(older_than)
+
     def close(self) -> None:
         """Close the language model."""
         self.chat.close()

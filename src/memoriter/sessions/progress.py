@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from memoriter.files import durable, shared
+from memoriter.files.state import SessionStates
 from memoriter.sessions.messages import read_record
 from memoriter.sessions.outside_text import OutsideText, TrustRules
 from memoriter.sessions.tail import Record, RecordFilter, TailPosition
@@ -49,47 +47,39 @@ class SessionProgress:
     """The progress of one agent's sessions."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self._states = SessionStates(folder, MAX_SESSIONS)
         self._in_memory: dict[str, SessionState] = {}
 
     def get(self, session: str) -> SessionState:
         """Return what is known about a session. A new or unreadable session has an empty state."""
-        shared.refresh(self.folder)
-        return self._in_memory.get(session) or _read(self._path(session)) or SessionState(session)
+        return self._in_memory.get(session) or _state(self._states.get(session)) or SessionState(session)
 
     def put_in_memory(self, session: SessionState) -> None:
         """Continue from this position in this process only. The next process starts at the last `put`."""
-        stored = _read(self._path(session.id)) or SessionState(session.id)
+        stored = _state(self._states.get(session.id)) or SessionState(session.id)
         self.put(replace(session, position=stored.position))
         self._in_memory[session.id] = session
 
     def put(self, session: SessionState) -> None:
         """Store how far a session has been processed."""
         self._in_memory.pop(session.id, None)
-        durable.write(self._path(session.id), json.dumps(asdict(session)).encode())
+        self._states.put(session.id, asdict(session))
 
     def sessions_of(self, project: str) -> list[str]:
         """Return the latest sessions of a project, newest first."""
-        known = map(_read, durable.newest_state_files(self.folder)[:MAX_LOOKUPS])
+        known = map(_state, self._states.newest(MAX_LOOKUPS))
         return [session.id for session in known if session and session.project == project]
 
     def prune(self) -> None:
         """Remove the oldest states beyond `MAX_SESSIONS`. What was learned from those sessions stays."""
-        for path in durable.newest_state_files(self.folder)[MAX_SESSIONS:]:
-            with contextlib.suppress(OSError):
-                durable.remove(path)
-
-    def _path(self, session: str) -> Path:
-        name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-        return self.folder / f"{name}.json"
+        self._states.prune()
 
 
-def _read(path: Path) -> SessionState | None:
+def _state(values: dict[str, Any]) -> SessionState | None:
     try:
-        values = json.loads(path.read_bytes())
         position = TailPosition(**{**values["position"], "calls": tuple(values["position"].get("calls", ()))})
         session = SessionState(**{**values, "position": position})
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
     return session if _is_usable(session) else None
 

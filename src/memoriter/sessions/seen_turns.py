@@ -9,17 +9,13 @@ turns are new.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from memoriter.errors import LockTimeout
-from memoriter.files import durable
-from memoriter.files.locks import file_lock, state_errors, state_lock
+from memoriter.files.state import SessionStates
 
 #: Sessions whose turns are stored. The oldest are removed first.
 MAX_SESSIONS = 2_000
@@ -126,37 +122,19 @@ class SeenTurns:
     """The processed turns of all sessions of one agent."""
 
     def __init__(self, state: Path, digest: Digest, *, clock: Callable[[], float] = time.time) -> None:
-        self._folder = state / "seen_turns"
+        self._states = SessionStates(state / "seen_turns", MAX_SESSIONS)
         self._digest = digest
         self._clock = clock
 
     @contextlib.contextmanager
     def of(self, session: str) -> Iterator[SeenSession]:
         """Yield the processed turns of a session under a lock. Additions are written to disk at the end."""
-        name = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:24]
-        file = self._folder / f"{name}.json"
-        with state_lock(file.with_suffix(".lock"), LOCK_WAIT_S):
-            seen = SeenSession(_load(file), self._digest, self._clock())
+        with self._states.locked(session, LOCK_WAIT_S):
+            # Without a state the turns are processed again, and nothing is lost.
+            seen = SeenSession(self._states.get(session), self._digest, self._clock())
             yield seen
             if seen.changed:
-                is_new = not file.exists()
-                with state_errors(self._folder):
-                    durable.write(file, json.dumps(seen.state()).encode())
+                is_new = not self._states.has(session)
+                self._states.put(session, seen.state())
                 if is_new:
-                    self._prune()
-
-    def _prune(self) -> None:
-        """Remove the oldest sessions beyond `MAX_SESSIONS`. What was learned from them stays."""
-        for file in durable.newest_state_files(self._folder)[MAX_SESSIONS:]:
-            lock = file.with_suffix(".lock")
-            with contextlib.suppress(OSError, LockTimeout), file_lock(lock, 0.0):
-                durable.remove(file)
-                lock.unlink(missing_ok=True)
-
-
-def _load(file: Path) -> dict[str, object]:
-    try:
-        state = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}  # missing or unreadable: turns are processed again, and nothing is lost
-    return state if isinstance(state, dict) else {}
+                    self._states.prune()
