@@ -76,7 +76,7 @@ def gateway_files(settings: Settings) -> Iterator[Path]:
 class OpenEngine(Protocol):
     """The code of an engine that an extension offers. Its name is the value of `memory.backend`.
 
-    The section of settings `memory.NAME` may have `paths`, which are indexed besides the notes of the workspace.
+    The section of settings `memory.NAME` may have `paths` (`CollectionSettings`), which are indexed besides the notes.
     """
 
     def __call__(

@@ -10,19 +10,29 @@ from pathlib import Path
 import pytest
 
 DECLARATION = """
+from dataclasses import replace
 from pydantic import Field
 from memoriter.config.fields import Section
+from memoriter.config.search import CollectionSettings
 from memoriter.extension import Extension, Offer
 
 class OwnSettings(Section):
     "Settings of the example."
     depth: int = Field(default=3, description="How deep.")
+    paths: tuple[CollectionSettings, ...] = Field(default=(), description="More folders.")
 
 class SearchFields(Section):
     example_boost: float = Field(default=0.5, description="An addition to a section of the core.")
 
+def open_engine(settings, *, workspace, sessions, scope, builtin):
+    engine = builtin()
+    search = engine.search
+    engine.search = lambda query: replace(search(query), provider=f"example in {workspace.root.name}")
+    return engine
+
 extension = Extension(
     name="example",
+    engines={"example": Offer("example_extension:open_engine")},
     vector_engines={"example": Offer("example_extension:OwnSettings", extra="example", rank=2)},
     settings={"memory.example": "example_extension:OwnSettings", "search": "example_extension:SearchFields"},
     variables={"EXAMPLE_DEPTH": "memory.example.depth"},
@@ -62,10 +72,10 @@ def installed(folder: Path, points: str, code: str = DECLARATION) -> str:
     return str(folder)
 
 
-def ask(path: str) -> dict[str, object]:
+def ask(path: str, questions: str = QUESTIONS, **environ: str) -> dict[str, object]:
     done = subprocess.run(
-        [sys.executable, "-c", QUESTIONS],
-        env={"PYTHONPATH": path},
+        [sys.executable, "-c", questions],
+        env={"PYTHONPATH": path, **environ},
         capture_output=True,
         text=True,
         check=False,
@@ -181,3 +191,29 @@ def test_an_unknown_vector_engine_is_refused_with_the_one_that_was_probably_mean
     refused = run(path, home, "config", "set", "index.vector_engine", "tinny")
     assert refused.returncode != 0
     assert "there is no such vector engine. Did you mean 'tiny'?" in " ".join(refused.stderr.split())
+
+
+SEARCH = """
+import json, memoriter
+
+with memoriter.open(overrides={"memory.backend": "example"}) as memory:
+    answer = memory.search("heron")
+    print(json.dumps({"provider": answer.provider, "paths": [hit.path for hit in answer.hits]}))
+"""
+
+
+def test_the_engine_of_an_installed_package_answers(tmp_path: Path) -> None:
+    path = installed(tmp_path / "site", "example = example_extension:extension")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "MEMORY.md").write_text("The heron nests in the marsh.\n", encoding="utf-8")
+    places = {
+        "WORKSPACE": str(tmp_path / "notes"),
+        "HOME": str(tmp_path / "home"),
+        "EMBEDDING__PROVIDER": "none",
+    }
+    environ = {f"MEMORITER_{name}": value for name, value in places.items()}
+    assert ask(path, SEARCH, **environ) == {"provider": "example in notes", "paths": ["MEMORY.md"]}
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "a.md").write_text("A heron by the river.\n", encoding="utf-8")
+    environ["MEMORITER_MEMORY__EXAMPLE__PATHS"] = str(tmp_path / "more")
+    assert ask(path, SEARCH, **environ)["paths"] == ["MEMORY.md", f"{tmp_path}/more/a.md"]

@@ -208,7 +208,7 @@ class Settings(Section):
         return (
             *(ExtraPath(path) for path in self.files.extra_paths),
             *(ExtraPath(folder.path, name, folder.pattern) for name, folder in self.collections.items()),
-            *(ExtraPath(extra.path, extra.name, extra.pattern) for extra in of_engine),
+            *(ExtraPath(extra.path, getattr(extra, "name", None), extra.pattern) for extra in of_engine),
         )
 
     @property
