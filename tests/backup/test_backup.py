@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import os
 import threading
 import zipfile
 from collections.abc import Callable
@@ -13,12 +13,12 @@ import pytest
 
 from memoriter import Memory
 from memoriter.backup import create, restore
-from memoriter.backup.restoring import MARKER, STAGING
 from memoriter.config import load
+from memoriter.config.loading import RESTORE_MARKER
 from memoriter.errors import BackupError, StoreBroken
 
 OpenMemory = Callable[..., Memory]
-MOVE = shutil.move
+RENAME = os.rename
 Note = Callable[[str, str], Path]
 
 
@@ -204,7 +204,7 @@ def test_an_interrupted_restore_is_completed_by_the_next(
         moves = 0
 
         def move(
-            source: Path, target: Path, stop: int = stop, original: Callable[..., object] = MOVE
+            source: Path, target: Path, stop: int = stop, original: Callable[..., object] = RENAME
         ) -> None:
             nonlocal moves
             moves += 1
@@ -213,13 +213,13 @@ def test_an_interrupted_restore_is_completed_by_the_next(
             original(source, target)
 
         with monkeypatch.context() as patch:
-            patch.setattr("shutil.move", move)
+            patch.setattr("os.rename", move)
             with pytest.raises(KeyboardInterrupt):
                 restore(file, home=other, workspace=notes, force=True)
-        assert (other / STAGING / MARKER).is_file()
+        assert (other / RESTORE_MARKER).is_file()
         restore(file, home=other, workspace=notes, force=True)
         assert texts(other) == ["I prefer tabs over spaces."]
-        assert not (other / STAGING).exists()
+        assert not (other / RESTORE_MARKER.parent).exists()
 
 
 def test_a_damaged_database_is_not_backed_up(filled: Memory, home: Path, tmp_path: Path) -> None:

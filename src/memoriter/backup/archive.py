@@ -99,9 +99,11 @@ class Writer:
 class Archive:
     """A backup that is being read."""
 
-    def __init__(self, path: Path, archive: zipfile.ZipFile, manifest: Manifest) -> None:
+    def __init__(self, path: Path, archive: zipfile.ZipFile, manifest: Manifest, digest: str) -> None:
         self.path = path
         self.manifest = manifest
+        #: The digest of the manifest, which has the digests of all files.
+        self.digest = digest
         self._archive = archive
 
     def verify(self) -> Iterator[str]:
@@ -134,12 +136,13 @@ def open_archive(path: Path) -> Iterator[Archive]:
     with contextlib.ExitStack() as stack:
         try:
             archive = stack.enter_context(zipfile.ZipFile(path))
-            data = json.loads(archive.read(MANIFEST))
+            text = archive.read(MANIFEST)
+            data = json.loads(text)
         except KeyError as error:
             raise BackupError(f"{path} is not a backup of memoriter.") from error
         except _DAMAGE as error:
             raise BackupError(f"{path} is not a backup of memoriter, or it is damaged: {error}.") from error
-        yield Archive(path, archive, _manifest(path, data))
+        yield Archive(path, archive, _manifest(path, data), hashlib.sha256(text).hexdigest())
 
 
 def _manifest(path: Path, data: Any) -> Manifest:

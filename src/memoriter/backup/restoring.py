@@ -1,30 +1,33 @@
 """Restore a backup into a home and a workspace. Everything is verified before anything is replaced.
 
 The new files are written to a folder inside the home. When all are there, a marker is written and the files are moved
-to their places one by one. An interrupted move is completed by the next restore.
+to their places one by one. While the marker exists, the home cannot be opened. The next restore completes the moves.
+Nothing is deleted but derived files: whatever is found in a place is moved aside, also if it was written during an
+interruption.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from memoriter.backup.archive import CONFIG, Archive, Manifest, open_archive
+from memoriter.backup.creating import DERIVED, TRANSIENT
 from memoriter.config.editing import set_value
-from memoriter.config.loading import check_text
+from memoriter.config.loading import RESTORE_MARKER, check_text
 from memoriter.errors import BackupError, ConfigError
 from memoriter.files import durable
 from memoriter.records import Progress, ProgressCallback
 from memoriter.store.copying import check_database
 
 #: The folder in the home where a restore prepares the new files.
-STAGING = ".restoring"
-#: Written when all new files are in the staging folder. It lists where they belong.
-MARKER = "moves.json"
+STAGING = RESTORE_MARKER.parent
 #: Files of an agent that cannot be rebuilt.
 TRUTH = ("memory.db", "items.db", "sessions", "queue")
 
@@ -57,55 +60,117 @@ def restore(
     differ, are replaced only with ``force``. They are kept in the folder that the report names.
     """
     home = home.expanduser().absolute()
-    finish_interrupted(home)
     with open_archive(path.expanduser()) as archive:
         manifest = archive.manifest
+        completed = None if dry_run else _complete(home)
         for number, name in enumerate(archive.verify(), 1):
             if progress:
                 progress(Progress("verify", number, len(manifest.files), name))
         notes = _notes_folder(manifest, home, workspace)
+        counts = len(manifest.files), manifest.notes, manifest.agents
+        if completed and completed.archive == archive.digest:
+            return RestoreReport(home, notes, *counts, replaced=_existing(completed.replaced))
         if not force:
             _refuse_to_replace(archive, home, notes)
-        counts = len(manifest.files), manifest.notes, manifest.agents
         if dry_run:
             return RestoreReport(home, notes, *counts, dry_run=True)
         replaced = _aside(home)
         _stage(archive, home, notes, replaced, progress)
-    finish_interrupted(home)
-    if not force:  # only derived files were there
-        shutil.rmtree(replaced, ignore_errors=True)
-    return RestoreReport(home, notes, *counts, replaced=replaced if replaced.exists() else None)
+    _complete(home)
+    if not force:
+        _remove_derived(replaced)
+    return RestoreReport(home, notes, *counts, replaced=_existing(replaced))
 
 
-def is_interrupted(home: Path) -> bool:
-    """Return whether a restore was interrupted while it moved files to their places."""
-    return (home / STAGING / MARKER).is_file()
+@dataclass(frozen=True, slots=True)
+class _Moves:
+    """The content of the marker: which archive is restored, and where its files belong."""
+
+    archive: str
+    replaced: Path
+    #: Each new file or folder, its place, and the place for what it replaces.
+    moves: list[tuple[Path, Path, Path]]
+
+    @classmethod
+    def read(cls, marker: Path) -> _Moves:
+        data = json.loads(marker.read_text("utf-8"))
+        if isinstance(data, list):  # written by an older release
+            data = {"archive": "", "replaced": "", "moves": data}
+        moves = [(Path(new), Path(place), Path(aside)) for new, place, aside in data["moves"]]
+        return cls(data["archive"], Path(data["replaced"]), moves)
+
+    def to_json(self) -> str:
+        moves = [[str(path) for path in move] for move in self.moves]
+        return json.dumps({"archive": self.archive, "replaced": str(self.replaced), "moves": moves})
 
 
-def finish_interrupted(home: Path) -> None:
-    """Move the files of a restore to their places. What is there is moved aside first."""
-    staging = home / STAGING
-    if is_interrupted(home):
-        for new, place, aside in json.loads((staging / MARKER).read_text("utf-8")):
-            _move(Path(new), Path(place), Path(aside))
-    shutil.rmtree(staging, ignore_errors=True)
+def _complete(home: Path) -> _Moves | None:
+    """Move the prepared files of a restore to their places. Return its moves, or None if there was no such restore."""
+    marker, found = home / RESTORE_MARKER, None
+    if marker.is_file():
+        found = _Moves.read(marker)
+        for move in found.moves:
+            _put(*move)
+        marker.unlink()
+        durable.sync_folder(marker.parent)
+    shutil.rmtree(home / STAGING, ignore_errors=True)
+    return found
 
 
-def _move(new: Path, place: Path, aside: Path) -> None:
+def _put(new: Path, place: Path, aside: Path) -> None:
+    """Move a new file or folder to its place, and what is there to a free name."""
     if not new.exists():
         return  # moved before an interruption
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if place.exists() and aside.exists():
-        _remove(place)  # a part of the new file, from an interrupted move to another disk
-    elif place.exists():
-        durable.make_folder(aside.parent)
-        shutil.move(place, aside)
-    shutil.move(new, place)
-    durable.sync_folder(place.parent)
+    if os.path.lexists(place):
+        _relocate(place, _free(aside))
+    _relocate(new, place)
+
+
+def _relocate(source: Path, target: Path) -> None:
+    """Move a file or folder. On another disk, the target appears when it is complete."""
+    durable.make_folder(target.parent)
+    try:
+        os.rename(source, target)  # noqa: PTH104 - a test counts these calls
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        copy, old = (path.with_name(f".{path.name}.moving") for path in (target, source))
+        _remove(copy)  # of an interrupted move
+        shutil.copytree(source, copy, symlinks=True) if source.is_dir() else shutil.copy2(source, copy)
+        getattr(os, "sync", lambda: None)()  # Windows has none
+        copy.rename(target)
+        source.rename(old)  # in one step, so that a part of it is never taken for the whole
+        _remove(old)
+    for folder in (target.parent, source.parent):
+        durable.sync_folder(folder)
+
+
+def _free(aside: Path) -> Path:
+    number, free = 1, aside
+    while os.path.lexists(free):
+        number += 1
+        free = aside.with_name(f"{aside.name}-{number}")
+    return free
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.exists() and path.name else None
 
 
 def _remove(path: Path) -> None:
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+
+
+def _remove_derived(replaced: Path) -> None:
+    """Remove what can be rebuilt from the files that were moved aside, and folders that are empty then."""
+    for path in replaced.glob("agents/*/*"):
+        if path.name.startswith(DERIVED) or path.name.endswith(TRANSIENT):
+            _remove(path)
+    for folder in sorted((path for path in replaced.rglob("*") if path.is_dir()), reverse=True):
+        with suppress(OSError):
+            folder.rmdir()
+    with suppress(OSError):
+        replaced.rmdir()
 
 
 # ---- places -------------------------------------------------------------------------------------------------------
@@ -171,8 +236,8 @@ def _stage(
             progress(Progress("restore", number, len(names), name))
     config = b"".join(archive.read(CONFIG)).decode() if CONFIG in archive.manifest.files else ""
     durable.write(staging / CONFIG, _with_places(config, home, notes).encode())
-    moves = [[str(part) for part in move] for move in _moves(archive, home, notes, replaced)]
-    durable.write(staging / MARKER, json.dumps(moves).encode())
+    moves = _Moves(archive.digest, replaced, list(_moves(archive, home, notes, replaced)))
+    durable.write(home / RESTORE_MARKER, moves.to_json().encode())
 
 
 def _write(target: Path, pieces: Iterator[bytes], modified: float, is_note: bool) -> None:

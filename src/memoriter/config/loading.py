@@ -18,12 +18,14 @@ from memoriter.config import layers
 from memoriter.config.layers import Layer, Value, printable, read
 from memoriter.config.settings import Settings, full_settings, keys
 from memoriter.config.store import DEFAULT_TENANT, working_copy
-from memoriter.errors import BadArgument, ConfigError, UntrustedConfig
+from memoriter.errors import BackupError, BadArgument, ConfigError, UntrustedConfig
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 CURRENT_FOLDER = "the current folder"
+#: The file in the home that exists while a restore moves files to their places.
+RESTORE_MARKER = Path(".restoring", "moves.json")
 
 #: The requirement for a value, by pydantic's type of error. The fields in braces come from pydantic's context.
 REQUIREMENTS = {
@@ -64,8 +66,8 @@ def load(
 ) -> Settings:
     """Read all places, check every value and record its origin.
 
-    The keys of `arguments` are dotted, such as "search.max_results". Raises ConfigError for the first error found, and
-    BadArgument for a workspace while a server holds the notes.
+    The keys of `arguments` are dotted, such as "search.max_results". Raises ConfigError for the first error found,
+    BadArgument for a workspace while a server holds the notes, and BackupError while a restore is unfinished.
     """
     environ = os.environ if environ is None else environ
     cwd = Path.cwd() if cwd is None else cwd.absolute()
@@ -77,6 +79,7 @@ def load(
     except ConfigError as error:
         errors.append(error)
         owner = {}
+    _check_restored(_home(owner | explicit))
     owner |= _server_of_tenant(owner | explicit)
     if copy := _working_copy(owner | explicit):
         settings = _check(owner | explicit | {"workspace": copy}, errors)
@@ -98,6 +101,7 @@ def owner_path(
     environ = os.environ if environ is None else environ
     cwd = Path.cwd() if cwd is None else cwd.absolute()
     explicit = layers.from_environment(environ, cwd, []) | layers.from_arguments(arguments or {}, cwd, [])
+    _check_restored(_home(explicit))
     return _owner_path(config or environ.get(layers.CONFIG_VARIABLE), cwd, explicit)
 
 
@@ -110,6 +114,15 @@ def explicit_places(
     explicit |= layers.from_arguments(arguments or {}, cwd, [])
     workspace = explicit["workspace"].value if "workspace" in explicit else None
     return _home(explicit), workspace if isinstance(workspace, Path) else None
+
+
+def _check_restored(home: Path) -> None:
+    """Raise if a restore was interrupted. The files of the home are then partly old, partly new and partly missing."""
+    if (home / RESTORE_MARKER).exists():
+        raise BackupError(
+            f"A restore into {printable(home)} was interrupted, so the memory there is not complete. Run the same "
+            "`memoriter restore` again, which completes it."
+        )
 
 
 def _owner_path(named: Path | str | None, cwd: Path, explicit: Layer) -> Path:
