@@ -191,7 +191,7 @@ def cli() -> str:
     from typer.main import get_command
 
     from memoriter.cli.app import app
-    from memoriter.cli.grouping import GROUPS
+    from memoriter.cli.context import GROUPS
 
     root: Any = get_command(app)
     context = root.make_context("memoriter", [], resilient_parsing=True)

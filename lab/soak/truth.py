@@ -73,8 +73,7 @@ def use(home: Home) -> list[str]:
     _, out, error_ = command(["doctor", "--json"], environment=home.environment())
     if b"Traceback" in error_:
         raise RuntimeError(error_.decode())
-    findings = json.loads(out)
-    findings = findings["findings"] if isinstance(findings, dict) else findings
+    findings = json.loads(out)["findings"]
     return [*reported, *(finding["text"] for finding in findings if finding["state"] == "wrong")]
 
 

@@ -143,7 +143,7 @@ def test_unknown_options_are_logged_and_the_hook_still_answers(claude: ClaudeCod
     [["--workspace"], ["--log-level", "debug"], ["--workspace", "/my", "notes"]],
     ids=["a missing value", "an unknown option", "a path without quotes"],
 )
-def test_a_wrong_command_line_in_which_a_host_calls_a_hook_is_no_veto(
+def test_a_wrong_command_line_in_which_a_host_calls_a_hook_does_not_stop_the_host(
     claude: ClaudeCode, options: list[str]
 ) -> None:
     """Claude Code shows the message of exit status 1 to the user, and goes on."""

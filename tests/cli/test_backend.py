@@ -42,7 +42,10 @@ def memoriter(workspace: Path, tmp_path: Path, note, run_forked: RunForked) -> R
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
-    return {finding["name"]: (finding["state"], finding["text"]) for finding in json.loads(done.stdout)}
+    return {
+        finding["name"]: (finding["state"], finding["text"])
+        for finding in json.loads(done.stdout)["findings"]
+    }
 
 
 def settings(command: Path | str) -> dict[str, object]:

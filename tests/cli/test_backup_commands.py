@@ -39,7 +39,9 @@ def test_a_memory_moves_to_another_home(memoriter: Run, note, tmp_path: Path) ->
         "replaced": None,
         "dryRun": False,
     }
-    listed = json.loads(memoriter("list", "--json", MEMORITER_HOME=str(home), MEMORITER_WORKSPACE="").stdout)
+    listed = json.loads(memoriter("list", "--json", MEMORITER_HOME=str(home), MEMORITER_WORKSPACE="").stdout)[
+        "entries"
+    ]
     assert [entry["text"] for entry in listed] == ["I prefer tabs over spaces."]
     assert (notes / "MEMORY.md").read_text("utf-8") == "The heron nests in the marsh.\n"
 

@@ -64,10 +64,14 @@ def test_stats_before_the_first_index_say_that_nothing_is_indexed(memoriter: Run
         "file_count": 0,
         "chunk_count": 0,
         "total_size": 0,
-        "note": why,
+        "backend": "builtin",
+        "provider": "none",
+        "model": "",
+        "fallback": False,
+        "degraded": why,
     }
     memoriter("search", "backup")
-    assert "note" not in json.loads(memoriter("stats", "--json").stdout)
+    assert json.loads(memoriter("stats", "--json").stdout)["degraded"] is None
 
 
 def test_a_search_in_a_new_memory_finds_nothing_until_a_note_is_written(
@@ -106,7 +110,6 @@ def test_index_and_search_print_the_documented_json(memoriter: Run) -> None:
                 "source": "memory",
                 "trust": "owner",
                 "citation": "MEMORY.md#L1-L3",
-                "supersededBy": None,
             }
         ],
         "provider": "none",
@@ -117,6 +120,7 @@ def test_index_and_search_print_the_documented_json(memoriter: Run) -> None:
         "unknown": [],
         "notice": None,
         "degraded": None,
+        "threshold": 0.25,
     }
 
 
@@ -131,9 +135,7 @@ def test_chinese_words_are_found_by_default(memoriter: Run, word: str, lines: st
 @pytest.mark.usefixtures("notes")
 def test_explain_shows_parts_that_add_up_to_the_score(memoriter: Run) -> None:
     [hit] = json.loads(memoriter("search", "backup", "--json", "--explain").stdout)["results"]
-    assert sum(part["contribution"] for part in hit["explain"]["parts"]) == pytest.approx(
-        hit["score"], abs=1e-5
-    )
+    assert sum(part["contribution"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=1e-5)
     shown = memoriter("search", "backup", "--explain").stdout
     assert "MEMORY.md#L1-L3" in shown
     assert "keyword" in shown
@@ -151,9 +153,12 @@ def test_get_prints_only_the_lines(memoriter: Run) -> None:
     assert as_json == {
         "path": "MEMORY.md",
         "text": "# Facts\n\nThe backup runs every night at two.",
-        "startLine": 1,
-        "endLine": 3,
+        "from": 1,
+        "lines": 3,
         "totalLines": 3,
+        "nextFrom": None,
+        "truncated": False,
+        "trust": "owner",
     }
 
 
@@ -174,7 +179,7 @@ def test_get_rejects_a_path_outside_the_workspace_in_one_sentence(
 def test_with_json_a_failure_is_an_object_with_an_error(memoriter: Run) -> None:
     done = memoriter("get", "memory/none.md", "--json")
     assert done.returncode == 1
-    assert list(json.loads(done.stdout)) == ["error"]
+    assert list(json.loads(done.stdout)) == ["error", "code", "details"]
     assert "Traceback" not in done.stderr
 
 
@@ -192,7 +197,7 @@ def test_wrong_usage_exits_with_status_2(memoriter: Run, arguments: list[str]) -
     done = memoriter(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     as_json = memoriter(*arguments, "--json")
-    assert (as_json.returncode, list(json.loads(as_json.stdout))) == (2, ["error"])
+    assert (as_json.returncode, list(json.loads(as_json.stdout))) == (2, ["error", "code", "details"])
     assert as_json.stderr.startswith("Usage: ")
     assert "memoriter" in as_json.stderr
     assert json.loads(as_json.stdout)["error"] in as_json.stderr
@@ -244,17 +249,23 @@ def test_status_stats_doctor_and_config_print_json(memoriter: Run, workspace: Pa
     assert (status["files"], status["chunks"], status["provider"]) == (2, 3, "none")
     stats = json.loads(memoriter("stats", "--json").stdout)
     size = sum(file.stat().st_size for file in workspace.rglob("*.md"))
-    assert stats == {"file_count": 2, "chunk_count": 3, "total_size": size}
+    assert (stats["file_count"], stats["chunk_count"], stats["total_size"]) == (2, 3, size)
     doctor = memoriter("doctor", "--json")
-    assert (doctor.returncode, {f["state"] for f in json.loads(doctor.stdout)} <= {"ok", "note"}) == (0, True)
-    shown = json.loads(memoriter("config", "show", "--json").stdout)
-    assert shown["embedding.provider"] == {"value": "none", "origin": "MEMORITER_EMBEDDING__PROVIDER"}
+    assert (
+        doctor.returncode,
+        {f["state"] for f in json.loads(doctor.stdout)["findings"]} <= {"ok", "note"},
+    ) == (0, True)
+    shown = json.loads(memoriter("config", "show", "--json").stdout)["settings"]
+    origin = "MEMORITER_EMBEDDING__PROVIDER"
+    assert {"key": "embedding.provider", "value": "none", "origin": origin} in shown
 
 
 def test_doctor_and_status_report_a_missing_workspace(memoriter: Run, tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     done = memoriter("doctor", "--json", MEMORITER_WORKSPACE=missing)
-    wrong = [finding["name"] for finding in json.loads(done.stdout) if finding["state"] == "wrong"]
+    wrong = [
+        finding["name"] for finding in json.loads(done.stdout)["findings"] if finding["state"] == "wrong"
+    ]
     assert (done.returncode, wrong) == (1, ["workspace"])
     status = json.loads(memoriter("status", "--json", MEMORITER_WORKSPACE=missing).stdout)
     assert missing in status["error"]
@@ -272,7 +283,9 @@ def test_doctor_reports_a_damaged_store_of_entries(memoriter: Run, tmp_path: Pat
     truth = tmp_path / "state/agents/main/memory.db"
     truth.write_bytes(b"not a database" * 1000)
     done = memoriter("doctor", "--json")
-    wrong = [finding["name"] for finding in json.loads(done.stdout) if finding["state"] == "wrong"]
+    wrong = [
+        finding["name"] for finding in json.loads(done.stdout)["findings"] if finding["state"] == "wrong"
+    ]
     assert (done.returncode, wrong) == (1, ["entries"])
 
 
@@ -315,7 +328,8 @@ def test_call_reports_a_memory_that_cannot_be_opened_as_an_error_result(memorite
 def test_the_version_is_shown_by_the_option_and_by_doctor(memoriter: Run) -> None:
     assert memoriter("--version").stdout == f"memoriter {memoriter_package.__version__}\n"
     findings = {
-        finding["name"]: finding["text"] for finding in json.loads(memoriter("doctor", "--json").stdout)
+        finding["name"]: finding["text"]
+        for finding in json.loads(memoriter("doctor", "--json").stdout)["findings"]
     }
     assert findings["memoriter"] == f"version {memoriter_package.__version__}"
 

@@ -9,7 +9,7 @@ from command_line import Run
 
 
 def findings(memoriter: Run, **variables: str) -> dict[str, tuple[str, str, str]]:
-    shown = json.loads(memoriter("doctor", "--json", **variables).stdout)
+    shown = json.loads(memoriter("doctor", "--json", **variables).stdout)["findings"]
     return {one["name"]: (one["state"], one["text"], one["fix"]) for one in shown}
 
 

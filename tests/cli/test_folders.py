@@ -85,7 +85,7 @@ def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person:
     new = {path.name for path in vault.iterdir()} - {path.split("/")[0] for path in NOTES}
     assert new == {".memoriter.yaml"}, "a vault gets no other files"
     again = json.loads(person.run(vault, "init", "--json"))
-    assert (again["made"], again["notes"], again["folders"], again["not_indexed"]) == ([], 3, 3, 0)
+    assert (again["made"], again["notes"], again["folders"], again["notIndexed"]) == ([], 3, 3, 0)
 
 
 def test_init_without_a_terminal_says_which_notes_it_does_not_index(person: Person) -> None:
@@ -190,7 +190,9 @@ class TestCollections:
         person.run(vault, "collection", "add", "docs", docs, "--pattern", "**/*.txt")
         assert person.found(vault, "heron", "-c", "docs") == [str(docs / "b.txt")]
         listed = json.loads(person.run(vault, "collection", "list", "--json"))
-        assert listed == [{"name": "docs", "path": str(docs), "pattern": "**/*.txt", "notes": 1}]
+        assert listed["collections"] == [
+            {"name": "docs", "path": str(docs), "pattern": "**/*.txt", "notes": 1}
+        ]
         assert "docs" in person.run(vault, "collection", "list")
         person.run(vault, "collection", "remove", "docs")
         assert person.found(vault, "heron") == ["Inbox.md"]

@@ -10,11 +10,11 @@ from command_line import Run
 
 
 def add(memoriter: Run, text: str) -> str:
-    return str(json.loads(memoriter("add", text, "--json").stdout)["id"])
+    return str(json.loads(memoriter("add", text, "--json").stdout)["entry"]["id"])
 
 
 def listed(memoriter: Run) -> list[str]:
-    return [entry["text"] for entry in json.loads(memoriter("list", "--json").stdout)]
+    return [entry["text"] for entry in json.loads(memoriter("list", "--json").stdout)["entries"]]
 
 
 def test_a_forgotten_entry_is_hidden_and_undo_restores_it(memoriter: Run) -> None:

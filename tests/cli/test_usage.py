@@ -14,7 +14,7 @@ from command_line import Run
 from rich.cells import cell_len
 
 from memoriter.cli.app import app
-from memoriter.cli.grouping import GROUPS
+from memoriter.cli.context import GROUPS
 from memoriter.config import load
 from memoriter.resident import command_line
 
@@ -82,7 +82,7 @@ def test_a_text_needs_no_quotes(memoriter: Run) -> None:
     quoted = json.loads(memoriter("search", "when does the backup run", "--json").stdout)
     bare = json.loads(memoriter("search", "when", "does", "the", "-n", "6", "backup", "run", "--json").stdout)
     assert bare == quoted
-    added = json.loads(memoriter("add", "I", "prefer", "tabs", "over", "spaces", "--json").stdout)
+    added = json.loads(memoriter("add", "I", "prefer", "tabs", "over", "spaces", "--json").stdout)["entry"]
     assert added["text"] == "I prefer tabs over spaces"
     assert memoriter("save", "Anna", "prefers", "tea").stdout.startswith("Saved: memory/")
 
@@ -184,7 +184,7 @@ def test_a_pipe_gets_utf8_whatever_the_encoding_of_the_terminal(
 
 
 def test_a_question_without_a_terminal_says_how_to_confirm(memoriter: Run) -> None:
-    entry = json.loads(memoriter("add", "I drink tea", "--json").stdout)
+    entry = json.loads(memoriter("add", "I drink tea", "--json").stdout)["entry"]
     refused = memoriter("forget", entry["id"])
     assert (refused.returncode, refused.stderr.splitlines()[-1]) == (
         1,
@@ -193,7 +193,7 @@ def test_a_question_without_a_terminal_says_how_to_confirm(memoriter: Run) -> No
 
 
 def test_add_says_which_statement_the_new_one_supersedes(memoriter: Run) -> None:
-    old = json.loads(memoriter("add", "I prefer tabs over spaces", "--json").stdout)
+    old = json.loads(memoriter("add", "I prefer tabs over spaces", "--json").stdout)["entry"]
     added, superseded = memoriter("add", "I prefer spaces over tabs").stdout.splitlines()
     assert added.startswith("Added: ")
     assert superseded == f"Superseded: {old['id'][:8]} (the opposite comparison)"
@@ -244,7 +244,7 @@ def test_a_table_is_whole_in_a_pipe_and_aligns_chinese(memoriter: Run) -> None:
     long = "我总是在早上九点开会，" * 12 + "然后喝茶。"
     memoriter("add", long)
     assert long in memoriter("list", COLUMNS="40").stdout
-    [entry] = json.loads(memoriter("list", "--json").stdout)
+    [entry] = json.loads(memoriter("list", "--json").stdout)["entries"]
     history = memoriter("history", entry["id"], COLUMNS="40").stdout
     assert long in history
     shown = memoriter("config", "show", COLUMNS="40").stdout.splitlines()

@@ -57,26 +57,28 @@ def test_entries_are_added_listed_undone_and_exported(run: Run, tmp_path: Path) 
             "--json",
         )
     )
+    assert added["action"] == "added"
+    added = added["entry"]
     assert uuid.UUID(added["id"])
-    assert (added["action"], added["tags"], added["expires_at"]) == ("added", ["前端", "ts"], None)
+    assert (added["tags"], added["expiresAt"]) == (["前端", "ts"], None)
     run("add", "Standup is at nine", "--type", "workflow")
     assert "★★★★★" in run("list", "--type", "user_preference")
-    assert [e["text"] for e in json.loads(run("list", "--json"))] == [
+    assert [e["text"] for e in json.loads(run("list", "--json"))["entries"]] == [
         "Standup is at nine",
         "我偏好用 TypeScript",
     ]
-    assert [e["kind"] for e in json.loads(run("history", added["id"][:8], "--json"))] == ["add"]
+    assert [e["kind"] for e in json.loads(run("history", added["id"][:8], "--json"))["history"]] == ["add"]
     run("undo")
-    assert [e["id"] for e in json.loads(run("list", "--json"))] == [added["id"]]
+    assert [e["id"] for e in json.loads(run("list", "--json"))["entries"]] == [added["id"]]
 
     file = tmp_path / "entries.jsonl"
-    assert json.loads(run("export", "--output", str(file), "--json"))["exported"] == 1
+    assert json.loads(run("export", "--output", str(file), "--json"))["total"] == 1
     assert file.stat().st_mode & 0o777 == 0o600
     run("undo", added["id"])
-    assert json.loads(run("list", "--json")) == []
+    assert json.loads(run("list", "--json"))["entries"] == []
     assert imported(run, file) == (1, 0, 0)
     assert imported(run, file) == (0, 1, 0)
-    assert [e["id"] for e in json.loads(run("list", "--json"))] == [added["id"]]
+    assert [e["id"] for e in json.loads(run("list", "--json"))["entries"]] == [added["id"]]
 
 
 def test_errors_are_one_sentence(run: Run, tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ def test_a_wrong_id_in_an_export_is_named(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.requirement("D11")
 def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Path) -> None:
-    tea = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))
+    tea = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))["entry"]
     run("add", "I drink black coffee in the evening", "--type", "fact")
     found = json.loads(run("search", "green tea", "--source", "entries", "--json"))
     assert [hit["citation"] for hit in found["results"]] == [f"entry:{tea['id']}"]
@@ -106,12 +108,12 @@ def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Pat
     unclear = json.loads(run("forget", "--query", "I drink", "--dry-run", "--json"))
     assert (unclear["forgotten"], len(unclear["candidates"])) == ([], 2)
     dry = json.loads(run("forget", tea["id"][:8], "--dry-run", "--json"))
-    assert (dry["forgotten"], dry["dry_run"]) == ([tea["id"]], True)
+    assert (dry["forgotten"], dry["dryRun"]) == ([tea["id"]], True)
     done = json.loads(run("forget", tea["id"][:8], "--yes", "--json"))
     assert done["forgotten"] == [tea["id"]]
     assert done["covered"]
-    assert done["not_covered"]
-    assert len(json.loads(run("list", "--json"))) == 1
+    assert done["notCovered"]
+    assert len(json.loads(run("list", "--json"))["entries"]) == 1
     assert len(json.loads(run("forget", "--since", "2020-01-01", "--yes", "--json"))["forgotten"]) == 1
     assert json.loads(run("cleanup", "--json")) == {
         "expired": 0,
@@ -123,14 +125,14 @@ def test_forgetting_cleaning_up_searching_and_asking_why(run: Run, tmp_path: Pat
 
 
 def test_json_output_is_not_consent_to_forget(run: Run) -> None:
-    tea = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))
+    tea = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))["entry"]
     assert run("forget", tea["id"], "--json", fails=True) == "2"
     assert run("forget", "--query", "I drink green tea in the morning", "--json", fails=True) == "2"
-    assert [entry["id"] for entry in json.loads(run("list", "--json"))] == [tea["id"]]
+    assert [entry["id"] for entry in json.loads(run("list", "--json"))["entries"]] == [tea["id"]]
     assert run("forget", "--query", "unheard of", "--yes", "--json", fails=True) == "1"
     assert run("forget", "--query", "unheard of", "--yes", fails=True) == "1"
     assert json.loads(run("forget", tea["id"], "--yes", "--json"))["forgotten"] == [tea["id"]]
-    assert json.loads(run("list", "--json")) == []
+    assert json.loads(run("list", "--json"))["entries"] == []
 
 
 def test_a_binary_file_is_refused_with_a_message(run: Run, tmp_path: Path) -> None:
@@ -142,10 +144,10 @@ def test_a_binary_file_is_refused_with_a_message(run: Run, tmp_path: Path) -> No
 
 
 def test_stats_are_for_people_to_read(run: Run) -> None:
-    entry = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))
+    entry = json.loads(run("add", "I drink green tea in the morning", "--type", "fact", "--json"))["entry"]
     some = run("stats")
     assert "fact: 1" in some
-    assert f"{datetime.fromtimestamp(entry['created_at']).astimezone():%Y-%m-%d %H:%M}" in some
+    assert f"{datetime.fromtimestamp(entry['createdAt']).astimezone():%Y-%m-%d %H:%M}" in some
     run("forget", entry["id"], "--yes")
     none = run("stats")
     assert "–" in none
@@ -159,7 +161,7 @@ def test_stats_count_files_when_entries_cannot_be_read(run: Run, tmp_path: Path)
         file.write_bytes(b"no database " * 1000)
     counted = json.loads(run("stats", "--json"))
     assert (counted["file_count"], "entries" in counted) == (0, False)
-    assert counted["note"]
+    assert counted["degraded"]
     assert "files " in run("stats")
 
 
@@ -187,24 +189,24 @@ def test_memories_of_other_programs_are_imported_once(
     file.write_text(json.dumps(content), encoding="utf-8")
     assert imported(run, file) == (len(texts), 0, 0)
     assert imported(run, file) == (0, len(texts), 0)
-    assert sorted(entry["text"] for entry in json.loads(run("list", "--json"))) == texts
+    assert sorted(entry["text"] for entry in json.loads(run("list", "--json"))["entries"]) == texts
 
 
 def test_a_foreign_file_with_an_invalid_entry_is_refused_as_a_whole(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "theirs.json"
     file.write_text(json.dumps([{"text": "fine"}, {"vibe": 1}]))
     assert "Entry 2: it has no text." in run("import", str(file), fails=True)
-    assert json.loads(run("list", "--json")) == []
+    assert json.loads(run("list", "--json"))["entries"] == []
 
 
 def test_what_undo_removed_is_listed_until_it_is_forgotten(run: Run) -> None:
-    id_ = json.loads(run("add", "The vault is green", "--json"))["id"]
+    id_ = json.loads(run("add", "The vault is green", "--json"))["entry"]["id"]
     run("undo")
-    [entry] = json.loads(run("list", "--undone", "--json"))
-    assert (entry["text"], entry["state"]) == ("The vault is green", "undone")
+    [entry] = json.loads(run("list", "--undone", "--json"))["entries"]
+    assert entry["text"] == "The vault is green"
     assert run("list", "--undone").endswith(" · undone\n")
     run("forget", id_, "--now", "--yes")
-    assert json.loads(run("list", "--undone", "--json")) == []
+    assert json.loads(run("list", "--undone", "--json"))["entries"] == []
 
 
 def test_all_staged_entries_can_be_listed_and_rejected(run: Run, workspace: Path, tmp_path: Path) -> None:
@@ -213,7 +215,7 @@ def test_all_staged_entries_can_be_listed_and_rejected(run: Run, workspace: Path
         for number in range(5):
             Toolbox(memory).call("memory_store", {"text": f"Tea number {number} is served at {number}"})
     assert len(json.loads(run("staged", "--json"))["entries"]) == 5
-    assert len(json.loads(run("reject", "--all", "--json"))) == 5
+    assert len(json.loads(run("reject", "--all", "--json"))["rejected"]) == 5
 
 
 def test_staged_entries_are_listed_approved_rejected_and_restored(
@@ -226,20 +228,20 @@ def test_staged_entries_are_listed_approved_rejected_and_restored(
     waiting = {entry["text"]: entry["id"] for entry in json.loads(run("staged", "--json"))["entries"]}
     assert len(waiting) == 3
     assert "staged (agent)" in run("staged")
-    assert json.loads(run("list", "--json")) == []
-    (done,) = json.loads(run("approve", waiting["Tea is served at four"][:8], "--json"))
-    assert (done["action"], done["entry"]["state"]) == ("added", "active")
-    (gone,) = json.loads(run("reject", waiting["The vault is green"], "--json"))
-    assert gone["state"] == "rejected"
-    run("undo", gone["id"])
+    assert json.loads(run("list", "--json"))["entries"] == []
+    (done,) = json.loads(run("approve", waiting["Tea is served at four"][:8], "--json"))["approved"]
+    assert (done["action"], done["memory"]["text"]) == ("added", "Tea is served at four")
+    (gone,) = json.loads(run("reject", waiting["The vault is green"], "--json"))["rejected"]
+    run("undo", gone)
     assert "Added" in run("approve", "--all")
     assert json.loads(run("staged", "--json")) == {"entries": [], "notes": []}
     assert (run("approve", "--all"), run("reject", "--all")) == ("Nothing waits for your approval.\n",) * 2
-    assert json.loads(run("approve", "--all", "--json")) == json.loads(run("reject", "--all", "--json")) == []
-    assert len(json.loads(run("list", "--json"))) == 3
-    assert "is active" in run("approve", done["entry"]["id"], fails=True)
+    assert json.loads(run("approve", "--all", "--json")) == {"approved": []}
+    assert json.loads(run("reject", "--all", "--json")) == {"rejected": []}
+    assert len(json.loads(run("list", "--json"))["entries"]) == 3
+    assert "is active" in run("approve", done["memory"]["id"], fails=True)
     assert run("approve", fails=True) == "2"
-    assert run("reject", done["entry"]["id"], "--all", fails=True) == "2"
+    assert run("reject", done["memory"]["id"], "--all", fails=True) == "2"
 
 
 def test_empty_lists_and_single_entries_are_described_by_sentences(run: Run) -> None:
@@ -247,7 +249,7 @@ def test_empty_lists_and_single_entries_are_described_by_sentences(run: Run) -> 
     assert run("forget", "--source", "openclaw", "--yes", fails=True) == (
         "No entry comes from the source 'openclaw'. Sources of entries: none."
     )
-    entry = json.loads(run("add", "I drink green tea in the morning", "--json"))
+    entry = json.loads(run("add", "I drink green tea in the morning", "--json"))["entry"]
     assert run("undo").strip().endswith("I drink green tea in the morning")
     assert run("redo").strip().endswith("I drink green tea in the morning")
     forgotten = run("forget", entry["id"], "--yes")
@@ -257,8 +259,8 @@ def test_empty_lists_and_single_entries_are_described_by_sentences(run: Run) -> 
 def test_add_and_list_show_when_an_entry_expires(run: Run) -> None:
     assert "fact  ★★★☆☆  never expires" in run("add", "I am allergic to penicillin")
     assert "expires 2027-03-31" in run("add", "I teach at Oakwood School", "--expires", "2027-03-31")
-    days = json.loads(run("add", "The lease runs out soon", "--expires", "90", "--json"))
-    assert 89 < (days["expires_at"] - days["created_at"]) / 86_400 < 91
+    days = json.loads(run("add", "The lease runs out soon", "--expires", "90", "--json"))["entry"]
+    assert 89 < (days["expiresAt"] - days["createdAt"]) / 86_400 < 91
     listed = run("list")
     assert listed.count("never expires") == 1
     assert "expires 2027-03-31" in listed
@@ -266,9 +268,9 @@ def test_add_and_list_show_when_an_entry_expires(run: Run) -> None:
 
 
 def test_the_history_shows_the_words_of_a_repetition(run: Run) -> None:
-    first = json.loads(run("add", "Every Monday we eat pizza", "--json"))
+    first = json.loads(run("add", "Every Monday we eat pizza", "--json"))["entry"]
     again = json.loads(run("add", "We eat pizza every Monday", "--json"))
-    assert (again["id"], again["action"]) == (first["id"], "repeated")
-    events = json.loads(run("history", first["id"], "--json"))
+    assert (again["entry"]["id"], again["action"]) == (first["id"], "repeated")
+    events = json.loads(run("history", first["id"], "--json"))["history"]
     assert [event["said"] for event in events] == [None, "We eat pizza every Monday"]
     assert "said: We eat" in " ".join(run("history", first["id"]).split())

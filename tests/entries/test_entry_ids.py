@@ -76,10 +76,10 @@ def test_the_command_line_accepts_every_form_of_an_id(
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 
-    id_ = json.loads(run("add", TEXT, "--json"))["id"]
+    id_ = json.loads(run("add", TEXT, "--json"))["entry"]["id"]
     run("call", "recall", json.dumps({"messages": [{"role": "user", "content": TEXT}]}))
     assert json.loads(run("get", form(id_), "--json"))["text"] == TEXT
-    assert len(json.loads(run("history", form(id_), "--json"))) == 1
+    assert len(json.loads(run("history", form(id_), "--json"))["history"]) == 1
     assert json.loads(run("why", form(id_), "--json"))["considered"][0]["ref"] == id_
     assert json.loads(run("forget", form(id_), "--yes", "--json"))["forgotten"] == [id_]
 

@@ -190,7 +190,7 @@ def test_serve_prints_its_address_and_open_and_token_work_meanwhile(tmp_path: Pa
                 timeout=TIMEOUT_S,
             )
             assert ask(reader, "memory.stats")["disabled"] is False
-            assert [row["access"] for row in run("token", "list")] == ["admin", "read"]
+            assert [row["access"] for row in run("token", "list")["tokens"]] == ["admin", "read"]
             assert run("token", "revoke", created["id"]) == {"revoked": created["id"]}
             assert reader.post("/v1/agents/main/memory.stats").status_code == 401
             modes = {path.relative_to(home): stat.S_IMODE(path.stat().st_mode) for path in home.rglob("*")}

@@ -119,7 +119,7 @@ def test_each_gateway_reads_what_the_other_wrote(postgres: PostgresCluster, tmp_
             text=True,
             check=True,
         )
-        (known,) = json.loads(revoked.stdout)
+        (known,) = json.loads(revoked.stdout)["tokens"]
         subprocess.run(
             [
                 *(sys.executable, "-m", "memoriter", "--home", str(tmp_path / "three")),

@@ -89,7 +89,7 @@ def test_turns_copied_into_a_forked_session_are_not_captured_again(
 
 def _entries(machine: Machine, session: Session) -> list[tuple[str, str, str, int]]:
     """Return the entries of a session, and how often each was stated."""
-    entries = json.loads(machine.memoriter("list", "--json"))
+    entries = json.loads(machine.memoriter("list", "--json"))["entries"]
     return [
         (entry["text"], entry["type"], entry["trust"], entry["repetitions"])
         for entry in entries
@@ -178,7 +178,7 @@ def test_the_agent_finds_and_calls_our_tools(machine: Machine, worked: Session) 
     hit = json.loads(found)["results"][0]
     assert (hit["path"], NOTE in hit["snippet"], hit["trust"]) == ("memory/2026-02-08.md", True, "owner")
     assert json.loads(stored)["action"] == "added"
-    entries = json.loads(machine.memoriter("list", "--json"))
+    entries = json.loads(machine.memoriter("list", "--json"))["entries"]
     assert ("The staging server is called kestrel.", "agent") in {
         (entry["text"], entry["trust"]) for entry in entries
     }

@@ -187,7 +187,7 @@ def _talk(story: Story) -> None:
     story.write(STRANGERS, STRANGER, OPEN_GROUP)
     story.write(UNRECORDED, STRANGER, CLOSED_GROUP)
     story.write(OWNERS, OWNER, PRIVATE)
-    story.outputs["entries"] = wait_for(lambda: story.memoriter("list"), "nothing was captured")
+    story.outputs["entries"] = wait_for(lambda: story.memoriter("list")["entries"], "nothing was captured")
     in_sessions = ("search", "matcha", "--source", "sessions")
     story.outputs["found"] = wait_for(
         lambda: story.memoriter(*in_sessions)["results"], "the group was not recorded"

@@ -210,7 +210,7 @@ def test_a_fact_from_one_conversation_enters_the_prompt_of_the_next(story: Story
     first = json.dumps(story.prompts[text][0]["messages"], ensure_ascii=False)
     assert "<relevant-memories" in first
     assert "I prefer tabs over spaces in all my Go code." in first
-    entries = json.loads(story.outputs["entries"])
+    entries = json.loads(story.outputs["entries"])["entries"]
     assert {(entry["text"], entry["trust"]) for entry in entries} == {
         ("I prefer tabs over spaces in all my Go code.", "owner"),
         ("我喜欢喝乌龙茶，不喝咖啡。", "owner"),

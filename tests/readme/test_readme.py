@@ -367,7 +367,7 @@ def check_backup(installed: Installation, question: Question) -> None:
     person.run(f"memoriter {place} restore {backup}")
     notes = {path: data for path, data in contents(installed.notes).items() if is_note(path)}
     assert {path: data for path, data in contents(person.notes).items() if is_note(path)} == notes
-    listed = json.loads(person.run("memoriter list --json"))
+    listed = json.loads(person.run("memoriter list --json"))["entries"]
     assert [entry["text"] for entry in listed] == ["I prefer tabs over spaces"]
     assert person.run(f"memoriter get {quoted(question.path)}")
     person.run("memoriter index", person.notes)

@@ -139,7 +139,7 @@ def test_commands_and_hooks_get_the_same_answers_from_one_process(home: Home) ->
     assert "Backups run at 02:00" in text
     assert errors == ""
     after = home.resident()
-    assert (after["pid"], after["running"], after["enabled"], after["idle_minutes"]) == (pid, True, True, 30)
+    assert (after["pid"], after["running"], after["enabled"], after["idleMinutes"]) == (pid, True, True, 30)
     folder, entry = home.folder.stat(), (home.folder / "socket").stat()
     assert (stat.S_IMODE(folder.st_mode), stat.S_IMODE(entry.st_mode)) == (0o700, 0o600)
     assert home.run("resident", "stop")[1] == f"Stopped process {pid}.\n"
@@ -159,7 +159,7 @@ def test_the_first_command_of_a_home_says_once_that_a_process_stays(home: Home) 
     assert home.run("search", "backups")[2] == ""
 
 
-def test_words_of_a_command_are_no_hook(home: Home) -> None:
+def test_words_of_a_command_are_not_taken_for_a_hook(home: Home) -> None:
     (home.workspace / "memory" / "hooks.md").write_text("The hook claude-code reads each prompt.\n")
     status, output, _ = home.run("search", "hook", "claude-code", data=b'{"prompt": "x"}')
     assert (status, "The hook claude-code reads each prompt." in output) == (0, True)
@@ -371,7 +371,7 @@ def test_a_folder_that_others_can_enter_is_not_used(home: Home) -> None:
     assert home.search() == ["memory/backups.md:1"]
     assert list(home.folder.iterdir()) == []
     status, output, _ = home.run("doctor", "--json")
-    found = {finding["name"]: finding["state"] for finding in json.loads(output)}
+    found = {finding["name"]: finding["state"] for finding in json.loads(output)["findings"]}
     assert found["resident process"] == "note", (status, output)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -54,12 +55,20 @@ RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
 
 #: Ids and times, which differ between interfaces.
 _CHANGING = {
-    "id",
-    "createdAt",
-    "expiresAt",
-    "oldest",
-    "newest",
-    "forgotten",
+    *(
+        "id",
+        "createdAt",
+        "expiresAt",
+        "oldest",
+        "newest",
+        "forgotten",
+        "updatedAt",
+        "validFrom",
+        "at",
+        "mtime",
+    ),
+    *("lastAccessedAt", "lastSync", "seconds", "indexBytes", "cursor", "recallId", "entryId", "replaced"),
+    *("rejected", "ref", "interface"),
 }
 
 
@@ -195,14 +204,138 @@ def test_every_tool_is_called() -> None:
     assert {tool for tool, _ in ASKED} == set(TOOLS)
 
 
-def test_the_search_command_finds_the_same_places(tmp_path: Path, run_forked: RunForked) -> None:
-    place = (tmp_path / "workspace", tmp_path / "home")
-    sample_workspace(place[0])
-    index(place)
-    command = command_line(place, "search", "backups", "--max-results", "3", "--json")
-    printed = json.loads(run_forked(command[3:], os.environ).stdout)
-    with Memory.open(place[0], home=place[1]) as memory:
-        found = Toolbox(memory).call("memory_search", {"query": "backups", "maxResults": 3})
-    assert [(hit["citation"], round(hit["score"], 6)) for hit in printed["results"]] == [
-        (hit["citation"], hit["score"]) for hit in found["results"]
-    ]
+# ---- real commands ----------------------------------------------------------------------------------------------
+
+#: Commands with their operations, in this order. `{staged}` is the id of an entry that waits for approval.
+COMMANDS: tuple[tuple[str, str, dict[str, object]], ...] = (
+    ("index", "memory.sync", {}),
+    (
+        "search backups -n 3 --explain",
+        "memory.search",
+        {"query": "backups", "maxResults": 3, "explain": True},
+    ),
+    ("search 数据库 --source memory", "memory.search", {"query": "数据库", "source": "memory"}),
+    ("search zxcv", "memory.search", {"query": "zxcv"}),
+    ("get MEMORY.md --from 2 --lines 2", "memory.get", {"path": "MEMORY.md", "from": 2, "lines": 2}),
+    ("get nothing.md", "memory.get", {"path": "nothing.md"}),
+    ("status", "memory.status", {}),
+    ("stats", "memory.stats", {}),
+    (
+        "add I prefer aisle seats --tags a,b",
+        "entries.add",
+        {"text": "I prefer aisle seats", "tags": ["a", "b"]},
+    ),
+    ("add I prefer window seats", "entries.add", {"text": "I prefer window seats"}),
+    ("list", "entries.list", {"sort": "updated"}),
+    ("list --all --limit 1", "entries.list", {"sort": "updated", "states": [], "limit": 1}),
+    ("recall do I prefer window seats", "recall", {"query": "do I prefer window seats"}),
+    ("recalls", "recalls.list", {}),
+    ("why", "recalls.get", {}),
+    ("search window seats", "memory.search", {"query": "window seats"}),
+    ("forget --query seats --dry-run", "entries.forget", {"query": "seats", "dryRun": True}),
+    ("undo", "entries.undo", {}),
+    ("approve {staged}", "entries.approve", {"ids": ["{staged}"]}),
+    ("reject {staged}", "entries.reject", {"ids": ["{staged}"]}),
+    ("import {file}", "entries.import", {"data": '["Anna likes tea."]'}),
+    (
+        "capture --messages {messages}",
+        "capture",
+        {"messages": [{"role": "user", "content": "I prefer tea."}]},
+    ),
+    ("history nothing", "entries.get", {"id": "nothing"}),
+)
+
+
+def run_commands(place: Place, run_forked: RunForked) -> Answers:
+    """Run the real commands, with `--json`."""
+    answers = []
+    folder = place[0].parent
+    (folder / "import.json").write_text('["Anna likes tea."]', encoding="utf-8")
+    messages = [{"role": "user", "content": "I prefer tea."}]
+    (folder / "messages.json").write_text(json.dumps(messages), encoding="utf-8")
+    for words, _, _ in COMMANDS:
+        filled = [fill(word, place) for word in words.split()]
+        done = run_forked(command_line(place, *filled, "--json")[3:], os.environ)
+        answers.append(json.loads(done.stdout))
+        assert done.returncode == int("error" in answers[-1]), (words, done.stderr)
+    return answers
+
+
+def run_calls(place: Place, run_forked: RunForked) -> Answers:
+    """Call the operations of the commands with `memoriter call`."""
+    answers = []
+    for _, operation, arguments in COMMANDS:
+        command = command_line(place, "call", operation, fill(json.dumps(arguments), place))
+        answers.append(json.loads(run_forked(command[3:], os.environ).stdout))
+    return answers
+
+
+def post_calls(place: Place) -> Answers:
+    """Call the operations of the commands over HTTP, with the access of the owner."""
+    command = command_line(place, "token", "create", "--access", "admin")
+    with served(place) as (address, _):
+        token = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        with httpx.Client(
+            base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=300
+        ) as client:
+            return [
+                client.post(
+                    f"/v1/agents/main/{operation}", json=json.loads(fill(json.dumps(arguments), place))
+                ).json()
+                for _, operation, arguments in COMMANDS
+            ]
+
+
+def fill(text: str, place: Place) -> str:
+    """Replace the names in braces by the files of this place and the first entry that waits."""
+    for name in ("import", "messages"):
+        text = text.replace(
+            "{file}" if name == "import" else "{messages}", str(place[0].parent / f"{name}.json")
+        )
+    if "{staged}" in text:
+        with Memory.open(place[0], home=place[1]) as memory:
+            text = text.replace("{staged}", memory.entries.list(states=("staged",))[-1].id)
+    return text
+
+
+def test_every_command_prints_the_result_of_its_operation(
+    tmp_path_factory: pytest.TempPathFactory, run_forked: RunForked
+) -> None:
+    found = dict[str, list[Any]]()
+    for name, ask in {
+        "commands": partial(run_commands, run_forked=run_forked),
+        "memoriter call": partial(run_calls, run_forked=run_forked),
+        "http": post_calls,
+    }.items():
+        root = tmp_path_factory.mktemp(name.replace(" ", "-"))
+        place = (root / "workspace", root / "home")
+        sample_workspace(place[0])
+        place[1].mkdir(mode=0o700)
+        (place[1] / "config.yaml").write_text(SETTINGS, encoding="utf-8")
+        index(place)
+        with Memory.open(place[0], home=place[1], overrides={"entries.approval": "agent"}) as memory:
+            for text in ("The office is in Graz.", "The office has a garden."):
+                assert memory.entries.add(text, trust="agent").action == "staged"
+        found[name] = [comparable_command(answer, str(root)) for answer in ask(place)]
+    different = {
+        words: {name: answers[number] for name, answers in found.items()}
+        for number, (words, _, _) in enumerate(COMMANDS)
+        if any(answers[number] != found["http"][number] for answers in found.values())
+    }
+    assert different == {}
+
+
+def comparable_command(answer: dict[str, Any], root: str) -> Any:
+    """Return the answer without what only a command or a call says, ids, times and the path of the copy."""
+    if "error" in answer:
+        return answer["error"].replace(root, "…")
+    answer.pop("disabled", None)
+    if "details" in answer:
+        answer["details"].pop("resident", None)
+    if "file_count" in answer:
+        answer.pop("entries", None)
+    text = json.dumps(comparable(answer)).replace(root, "…").replace('"source": "cli"', '"source": "owner"')
+    # The folder of an index is named after its path, and a block names its recall and its entries.
+    return json.loads(
+        re.sub(r"workspace-[0-9a-f]{12}|recall=..[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}", "…", text)
+    )

@@ -1,6 +1,6 @@
 """The command line. Exit status: 0 on success, 1 on failure (one sentence on stderr), 2 on wrong usage.
 
-With ``--json``, a failure also prints an object with the sentence as ``error`` on standard output.
+With ``--json``, a failure also prints an object with ``error``, ``code`` and ``details`` on standard output.
 """
 
 from __future__ import annotations
@@ -88,12 +88,12 @@ def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> i
         return _report(f"Cancelled; nothing was changed.{hint}", arguments)
     except MemoriterError as error:
         is_option = isinstance(error, BadArgument) and "workspace" in error.arguments
-        return _report(str(error), arguments, 2 if is_option else 1)
+        return _report(str(error), arguments, error, status=2 if is_option else 1)
     except BrokenPipeError:
         raise
     except OSError as error:
         path = f"{error.filename}: " if error.filename else ""
-        return _report(f"{path}{error.strerror or error}.", arguments)
+        return _report(f"{path}{error.strerror or error}.", arguments, error)
     return status if isinstance(status, int) else 0
 
 
@@ -114,13 +114,23 @@ def _report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     return 1 if is_unknown and "hook" in arguments else error.exit_code
 
 
-def _report(message: str, arguments: Sequence[str], status: int = 1) -> int:
-    _print_json_error(message, arguments)
+def _report(
+    message: str, arguments: Sequence[str], error: Exception | None = None, *, status: int = 1
+) -> int:
+    _print_json_error(message, arguments, error)
     sys.stderr.write(f"memoriter: {message}\n")
     return status
 
 
-def _print_json_error(message: str, arguments: Sequence[str]) -> None:
-    if "--json" in arguments:
-        sys.stdout.write(json.dumps({"error": message}, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
+def _print_json_error(message: str, arguments: Sequence[str], error: Exception | None = None) -> None:
+    """Print a failure as an operation returns it, if the caller wants JSON."""
+    if "--json" not in arguments:
+        return
+    from memoriter.tools.toolbox import error_code
+
+    code, details = error_code(error) if error else ("bad_request", {})
+    text = json.dumps(
+        {"error": message, "code": code, "details": dict(details)}, ensure_ascii=False, default=str
+    )
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()

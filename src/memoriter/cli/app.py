@@ -15,19 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import (
-    backups,
-    configuration,
-    demo,
-    entries,
-    exchange,
-    folders,
-    server,
-    sessions,
-    setup,
-)
-from memoriter.cli.context import GlobalOptions, Json, Words, join_words
-from memoriter.cli.grouping import CommandGroup
+from memoriter.cli import demo, entries, folders, server, sessions, setup, transfer
+from memoriter.cli.context import CommandGroup, GlobalOptions, Json, Words, join_words
 from memoriter.resident import commands as resident
 
 if TYPE_CHECKING:
@@ -53,7 +42,7 @@ app = typer.Typer(
 app.command(epilog="Examples: memoriter init · memoriter init ~/vault --all-notes")(folders.init)
 app.command()(demo.demo)
 app.add_typer(folders.app, name="collection")
-app.add_typer(configuration.app, name="config")
+app.add_typer(folders.config_app, name="config")
 
 
 def _print_version(requested: bool) -> None:
@@ -117,7 +106,9 @@ def index(
 
     with context.obj.memory() as memory, render.progress(as_json) as progress:
         report = memory.sync(force=force, verify=True, batch=batch, progress=progress)
-    render.sync_report(report, as_json)
+    render.show(
+        as_json, lambda results: results.SyncResult.model_validate(report), lambda: render.sync_report(report)
+    )
     if report.pending:
         raise typer.Exit(1)
 
@@ -173,7 +164,12 @@ def search(
             path_prefix=path,
             collection=collection,
         )
-    render.answer(answer, as_json=as_json, explain=explain)
+        threshold = memory.settings.retrieval.min_confidence
+    render.show(
+        as_json,
+        lambda results: results.ExplainedSearchResult.of(answer, explain=explain, threshold=threshold),
+        lambda: render.answer(answer, explain=explain),
+    )
 
 
 def _index_before_first_search(memory: Memory) -> None:
@@ -209,7 +205,11 @@ def get(
 
     with context.obj.memory() as memory:
         excerpt = memory.read(path, start, lines)
-    render.excerpt(excerpt, as_json)
+    render.show(
+        as_json,
+        lambda results: results.GetResult.of(excerpt, max_chars=sys.maxsize),
+        lambda: render.excerpt(excerpt),
+    )
 
 
 @app.command()
@@ -225,9 +225,8 @@ def status(
 
     with context.obj.memory() as memory:
         now = memory.status(deep=deep)
-    render.status(
-        replace(now, details={**now.details, "resident": resident.state(context.obj.settings())}), as_json
-    )
+    now = replace(now, details={**now.details, "resident": resident.state(context.obj.settings())})
+    render.show(as_json, lambda results: results.StatusResult.of(now), lambda: render.status(now))
 
 
 @app.command()
@@ -235,6 +234,7 @@ def stats(context: typer.Context, as_json: Json = False) -> None:
     """Count files, chunks, bytes and entries."""
     from memoriter.cli import render
     from memoriter.errors import MemoriterError
+    from memoriter.sentences import join
 
     with context.obj.memory() as memory:
         status = memory.status()
@@ -242,7 +242,12 @@ def stats(context: typer.Context, as_json: Json = False) -> None:
             entry_counts, note = memory.entries.stats() if memory.has_entries else None, None
         except MemoriterError as error:  # the files can still be counted
             entry_counts, note = None, str(error)
-        render.stats(status, as_json, entry_counts, note)
+    status = replace(status, degraded=join(status.degraded, note))
+    render.show(
+        as_json,
+        lambda results: results.StatsWithEntriesResult.of(status, entry_counts),
+        lambda: render.stats(status, entry_counts),
+    )
 
 
 @app.command()
@@ -257,7 +262,11 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
         *examine(context.obj.settings, context.obj.memory),
         *resident.findings(context.obj.settings),
     ]
-    render.findings(findings, as_json)
+    render.show(
+        as_json,
+        lambda results: results.FindingsResult.model_validate({"findings": findings}),
+        lambda: render.findings(findings),
+    )
     if any(finding.state == "wrong" for finding in findings):
         raise typer.Exit(1)
 
@@ -299,8 +308,7 @@ def call(
 
 
 entries.register(app)
-backups.register(app)
-exchange.register(app)
+transfer.register(app)
 sessions.register(app)
 setup.register(app)
 server.register(app)

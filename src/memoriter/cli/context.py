@@ -1,4 +1,4 @@
-"""Options that commands share: those typed before the command, and ``--json``."""
+"""The program: its options, which commands share, and the list of commands in ``--help``, in groups."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperArgument, TyperGroup
+
+from memoriter.resident.command_line import read
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -85,3 +88,127 @@ class GlobalOptions:
             raise NotFound(
                 f"There is no folder {workspace}, the workspace that {origin} names. `{create}` creates it."
             )
+
+
+# ---- help ------------------------------------------------------------------------------------------------------
+
+#: Every command with one line about it, by group.
+GROUPS: dict[str, dict[str, str]] = {
+    "Notes": {
+        "init": "Set up a folder of notes and index it.",
+        "demo": "Write a small workspace and search it, step by step.",
+        "search": "Search notes, sessions and entries.",
+        "get": "Print lines of a note or session, or an entry.",
+        "save": "Write a note: text that people read.",
+        "index": "Bring the index up to date with the files.",
+        "watch": "Keep the index up to date while files change.",
+        "collection": "Add, list and remove other folders of notes.",
+        "pull": "Copy notes that changed in the memory to a folder.",
+        "push": "Copy notes that changed in a folder to the memory.",
+    },
+    "Entries": {
+        "add": "Remember one statement: a preference, decision or fact.",
+        "list": "List entries, newest first.",
+        "forget": "Forget entries. `undo` restores them for a while.",
+        "undo": "Undo the newest change. Repeat it to step back further.",
+        "redo": "Make the change again that was undone last.",
+        "history": "Show every change of an entry.",
+        "staged": "List the entries that wait for your approval.",
+        "approve": "Approve staged entries.",
+        "reject": "Reject staged entries.",
+        "export": "Export entries as JSON lines.",
+        "import": "Import an export, or the memory of another program.",
+    },
+    "Agents": {
+        "install": "Connect Claude Code or OpenClaw to this memory.",
+        "uninstall": "Undo what `install` changed.",
+        "recall": "Show what would be added to an agent's prompt.",
+        "recalls": "List what was added to prompts.",
+        "why": "Explain a recall: what entered the prompt, and why.",
+        "capture": "Extract entries from a conversation.",
+        "summarise": "Write the summary of a session to the notes.",
+        "hook": "Answer a hook of Claude Code. Hosts run it.",
+        "process-queue": "Process queued sessions.",
+    },
+    "Serving": {
+        "mcp": "Serve an MCP client over standard I/O.",
+        "serve": "Serve HTTP, MCP and the web page.",
+        "open": "Print a new single-use link to the web page.",
+        "token": "Manage the tokens of the gateway.",
+        "call": "Call a tool or operation and print its JSON.",
+        "resident": "Show or stop the process that speeds up hooks.",
+    },
+    "Maintenance": {
+        "status": "Show the state of the index and of the embedder.",
+        "doctor": "Check everything and suggest fixes.",
+        "stats": "Count files, chunks, bytes and entries.",
+        "config": "Show or change settings.",
+        "backup": "Write everything to one verified file.",
+        "restore": "Restore a backup.",
+        "migrate": "Move a memory to a server, or back.",
+        "cleanup": "Mark expired entries and erase old ones.",
+    },
+}
+
+
+class NamedArgument(TyperArgument):
+    """An argument that help shows by convention: ``NAME``, ``[NAME]`` or ``NAME...``, without its Python type."""
+
+    @property
+    def display_name_raw(self) -> str:
+        """The name in upper case."""
+        return super().display_name_raw.upper()
+
+    def get_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Return the argument as the usage line shows it."""
+        name = self.display_name_raw if self.required else f"[{self.display_name_raw}]"
+        return [name if self.nargs == 1 else f"{name}..."]
+
+    def display_type_rich(self, ctx: Any) -> str | None:  # noqa: ARG002
+        """Return no type: the help text says what the argument is."""
+        return None
+
+
+class CommandGroup(TyperGroup):
+    """The program with all its commands."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        _name_arguments(self)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments. Global options may also follow the command, unless it has one of the same name."""
+        own = [option.removeprefix("--") for option in self._own_options(read(args).words)]
+        return super().parse_args(ctx, read(args, own=own).ordered())
+
+    def _own_options(self, words: list[str]) -> list[str]:
+        """Return the options of the command that the words begin with, or of the command of its group."""
+        command: Any = self
+        while words and hasattr(command, "commands"):
+            command, words = command.commands.get(words[0]), words[1:]
+        return [option for parameter in getattr(command, "params", ()) for option in parameter.opts]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in groups, with one line each."""
+        shown = {name for name in self.list_commands(ctx) if not self.commands[name].hidden}
+        grouped = {name for commands in GROUPS.values() for name in commands}
+        width = max(map(len, shown))
+        groups = {
+            **GROUPS,
+            "Other": {name: self.commands[name].get_short_help_str(60) for name in shown - grouped},
+        }
+        for title, commands in groups.items():
+            rows = [(name, line) for name, line in commands.items() if name in shown]
+            if rows:
+                with formatter.section(title):
+                    for name, line in rows:
+                        formatter.write(f"  {name:<{width}}  {line}\n")
+
+
+def _name_arguments(command: Any) -> None:
+    """Show the arguments of a command and of its subcommands by convention. Typer creates them and takes no class."""
+    for parameter in command.params:
+        if isinstance(parameter, TyperArgument):
+            parameter.__class__ = NamedArgument
+    for subcommand in getattr(command, "commands", {}).values():
+        _name_arguments(subcommand)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,8 +39,6 @@ Ids = Annotated[
     typer.Argument(help="Entry ids, or unique prefixes of them.", show_default=False),
 ]
 AllStaged = Annotated[bool, typer.Option("--all", help="All staged entries.")]
-
-NOTHING_STAGED = "Nothing waits for your approval."
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +79,7 @@ def add(
 
     `add` is for single statements about you and your work. `save` writes longer text to a note.
     """
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
 
     text = join_words(words, "The statement is empty.")
     with context.obj.memory() as memory:
@@ -94,7 +91,11 @@ def add(
             source="cli",
             expires_at=_parse_expiry(expires),
         )
-        entry_tables.remembered(remembered, as_json)
+        render.show(
+            as_json,
+            lambda results: results.AddResult.of(memory, remembered),
+            lambda: entry_tables.remembered(remembered),
+        )
 
 
 def list_(
@@ -113,22 +114,28 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List entries, newest first."""
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
+    from memoriter.records import EntryPage
 
     with context.obj.memory() as memory:
         if undone:
-            entry_tables.entries(memory.entries.undone()[:limit], as_json, state="undone")
-            return
-        states = () if everything else None
-        entries = memory.entries.list(
-            type_,
-            tags=_split(tags),
-            min_importance=min_importance,
-            states=states,
-            limit=limit,
-            workspace=_workspace(memory, here),
-        )
-        entry_tables.entries(entries, as_json)
+            removed = tuple(memory.entries.undone())
+            page = EntryPage(removed[:limit], len(removed))
+        else:
+            page = memory.entries.page(
+                sort="updated",
+                limit=limit,
+                types=(type_,) if type_ else (),
+                tags=_split(tags),
+                min_importance=min_importance,
+                states=() if everything else None,
+                workspace=_workspace(memory, here),
+            )
+    render.show(
+        as_json,
+        lambda results: results.EntryListResult.of(page, "updated"),
+        lambda: entry_tables.entries(page.entries, state="undone" if undone else None),
+    )
 
 
 def history(
@@ -137,10 +144,15 @@ def history(
     as_json: Json = False,
 ) -> None:
     """Show every change of an entry."""
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
-        entry_tables.events(memory.entries.history(entry_id), as_json)
+        events = memory.entries.history(entry_id)
+    render.show(
+        as_json,
+        lambda results: results.HistoryResult.model_validate({"history": events}),
+        lambda: entry_tables.events(events),
+    )
 
 
 def undo(
@@ -151,11 +163,15 @@ def undo(
     as_json: Json = False,
 ) -> None:
     """Undo the newest change. Repeat it to undo the changes before. `redo` makes an undone change again."""
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         events, entries = memory.entries.undo(entry_id)
-        entry_tables.undone(events, entries, as_json)
+        render.show(
+            as_json,
+            lambda results: results.UndoResult.of(memory, events, entries),
+            lambda: entry_tables.undone(events),
+        )
 
 
 def redo(
@@ -166,11 +182,15 @@ def redo(
     as_json: Json = False,
 ) -> None:
     """Make the change again that `undo` reverted last. Repeat it for the changes undone before."""
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         events, entries = memory.entries.redo(entry_id)
-        entry_tables.redone(events, entries, as_json)
+    render.show(
+        as_json,
+        lambda results: results.RedoResult.model_validate({"redone": events, "entries": entries}),
+        lambda: entry_tables.redone(events),
+    )
 
 
 def export(
@@ -186,7 +206,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Export entries with their history as JSON lines. Filters select some of them."""
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         workspace = _workspace(memory, here)
@@ -197,7 +217,12 @@ def export(
             for line in lines:
                 sys.stdout.write(line + "\n")
             return
-        entry_tables.exported(entry_tables.write_private(output, lines), output, as_json)
+        total = entry_tables.write_private(output, lines)
+    render.show(
+        as_json,
+        lambda results: results.ExportedResult(total=total, path=output),
+        lambda: typer.echo(f"Exported {entry_tables.count_entries(total)} to {output}."),
+    )
 
 
 def forget(
@@ -230,7 +255,7 @@ def forget(
     With --now every copy is erased at once, and so are the lines of daily logs that say exactly the same: they are
     listed before you confirm. Prints which notes and sessions still say it.
     """
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
     from memoriter.errors import NotFound
     from memoriter.records import Selection
 
@@ -251,7 +276,7 @@ def forget(
             receipt = forget_(what, dry_run=True)
         if receipt.forgotten and not dry_run:
             if not yes:
-                entry_tables.entries(list(memory.entries.get_many(receipt.forgotten).values()), as_json=False)
+                entry_tables.entries(list(memory.entries.get_many(receipt.forgotten).values()))
                 entry_tables.note_lines(receipt)
                 verb = "Permanently erase" if now else "Forget"
                 typer.confirm(f"{verb} {entry_tables.count_entries(len(receipt.forgotten))}?", abort=True)
@@ -259,17 +284,26 @@ def forget(
         if source is not None and not (receipt.forgotten or as_json):
             known = ", ".join(memory.entries.facets().sources) or "none"
             raise NotFound(f"No entry comes from the source {source!r}. Sources of entries: {known}.")
-        entry_tables.receipt(receipt, as_json, erased=now)
+    render.show(
+        as_json,
+        lambda results: results.ForgetResult.of(receipt),
+        lambda: entry_tables.receipt(receipt, erased=now),
+    )
     if query is not None and not receipt.forgotten and not dry_run:
         raise typer.Exit(1)  # scripts must notice that nothing was erased
 
 
 def cleanup(context: typer.Context, as_json: Json = False) -> None:
     """Mark expired entries and erase old ones."""
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
-        entry_tables.cleaned_up(memory.entries.cleanup(), as_json)
+        counts = memory.entries.cleanup()
+    render.show(
+        as_json,
+        lambda results: results.CleanupResult.model_validate(counts),
+        lambda: entry_tables.cleaned_up(counts),
+    )
 
 
 def recalls(
@@ -284,10 +318,13 @@ def recalls(
     as_json: Json = False,
 ) -> None:
     """List the recalls, newest first: when notes and entries were added to a prompt, and for which query."""
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
-        entry_tables.recalls(memory.entries.recalls(limit=limit, session=session), as_json)
+        page = memory.entries.recalls(limit=limit, session=session)
+    render.show(
+        as_json, lambda results: results.RecallListResult.of(page), lambda: entry_tables.recalls(page)
+    )
 
 
 def why(
@@ -303,13 +340,18 @@ def why(
     as_json: Json = False,
 ) -> None:
     """Show which notes and entries entered a prompt, and why."""
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
     from memoriter.memory import parts_of
 
     with context.obj.memory() as memory:
         record = memory.entries.get_recall(recall_id)
         entries = memory.entries.get_many(record.refs("entry"))
-        entry_tables.recall(record, parts_of(memory).search.texts_of(record), entries, as_json)
+        texts = parts_of(memory).search.texts_of(record)
+    render.show(
+        as_json,
+        lambda results: results.RecallGetResult.of(record, texts, entries),
+        lambda: entry_tables.recall(record, texts, entries),
+    )
 
 
 # ---- approval -------------------------------------------------------------------------------------------------
@@ -317,58 +359,50 @@ def why(
 
 def staged(context: typer.Context, as_json: Json = False) -> None:
     """List the entries and notes that wait for your approval."""
-    from memoriter.cli import entry_tables
-    from memoriter.cli.render import to_json
+    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         waiting, notes = memory.entries.list(states=("staged",)), memory.notes.pending()
-    if as_json:
-        to_json({"entries": [asdict(entry) for entry in waiting], "notes": list(notes)})
-        return
-    if not waiting and not notes:
-        typer.echo(NOTHING_STAGED)
-    elif waiting:
-        entry_tables.entries(waiting, as_json=False)
-    for path in notes:
-        typer.echo(f"{path} (a note: run `memoriter approve {path}`, or delete the file)")
+        render.show(
+            as_json,
+            lambda results: results.StagedResult.of(memory, waiting, notes),
+            lambda: entry_tables.staged(waiting, notes),
+        )
 
 
 def approve(
     context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
 ) -> None:
     """Approve staged entries, or notes by their path. Duplicates of known entries are counted, not stored again."""
-    from memoriter.cli import entry_tables
-    from memoriter.cli.render import to_json
+    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         selected = _select_ids(memory, ids, everything)
-        if not selected and not as_json:
-            typer.echo(NOTHING_STAGED)
         notes = [one for one in selected if one.endswith(".md")]
         for path in notes:
             memory.notes.approve(path)
-            if not as_json:
-                typer.echo(f"Approved {path}.")
         outcomes = memory.entries.approve([one for one in selected if one not in notes])
-        if as_json:
-            to_json([asdict(outcome) for outcome in outcomes])
-            return
-        for outcome in outcomes:
-            entry_tables.remembered(outcome, as_json=False)
+        render.show(
+            as_json,
+            lambda results: results.ApprovedResult.of(outcomes, [memory.notes.text(path) for path in notes]),
+            lambda: entry_tables.approved(outcomes, notes),
+        )
 
 
 def reject(
     context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
 ) -> None:
     """Reject staged entries. `memoriter undo ID` restores one until it is erased."""
-    from memoriter.cli import entry_tables
+    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         selected = _select_ids(memory, ids, everything)
-        if not selected and not as_json:
-            typer.echo(NOTHING_STAGED)
-            return
-        entry_tables.entries(memory.entries.reject(selected), as_json)
+        rejected = memory.entries.reject(selected)
+    render.show(
+        as_json,
+        lambda results: results.RejectResult(rejected=[entry.id for entry in rejected]),
+        lambda: entry_tables.entries(rejected, if_none=entry_tables.NOTHING_STAGED),
+    )
 
 
 def _select_ids(memory: Memory, ids: list[str] | None, everything: bool) -> list[str]:

@@ -1,15 +1,15 @@
-"""Output of the commands for entries: tables for people, JSON for programs."""
+"""Tables of entries and recalls."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.cli.render import console, fit, plain, print_table, stars, to_json
+from memoriter.cli.render import console, fit, plain, print_table, stars
 from memoriter.invisible import invisible
 from memoriter.records import level_of
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     )
 
 
+NOTHING_STAGED = "Nothing waits for your approval."
+
+
 def day(seconds: float | None) -> str:
     """Return the day of a time, or an empty string for None."""
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}" if seconds is not None else ""
@@ -41,13 +44,9 @@ def count_entries(number: int) -> str:
     return f"{number} {'entry' if number == 1 else 'entries'}"
 
 
-def remembered(outcome: Remembered, as_json: bool) -> None:
+def remembered(outcome: Remembered) -> None:
     """Print what happened to a statement."""
     entry = outcome.entry
-    if as_json:
-        head = asdict(entry) if entry else {"id": None}
-        to_json({**head, "action": outcome.action, "replaced": outcome.replaced, "note": outcome.note})
-        return
     if entry is None:
         console().print(f"Not stored: {outcome.note}")
         return
@@ -66,14 +65,10 @@ def _warn_of_invisible(entry: Entry) -> None:
         console().print(f"{'':8}  Invisible characters: {', '.join(names)}.", style="yellow")
 
 
-def entries(found: Sequence[Entry], as_json: bool, state: str | None = None) -> None:
+def entries(found: Sequence[Entry], state: str | None = None, if_none: str = "No entries.") -> None:
     """Print a list of entries. ``state`` replaces the state that each had last."""
-    if as_json:
-        to_json([{**asdict(entry), "state": state or entry.state} for entry in found])
-        return
     if not found:
-        console().print("No entries.")
-        return
+        console().print(if_none)
     for entry in found:
         about = [entry.type, stars(entry.importance), f"updated {day(entry.updated_at)}", expiry(entry)]
         if origin := conversation(entry):
@@ -98,11 +93,26 @@ def _state(entry: Entry) -> str:
     return entry.state + trust
 
 
-def events(found: Sequence[EntryEvent], as_json: bool) -> None:
+def staged(waiting: Sequence[Entry], notes: Sequence[str]) -> None:
+    """Print the entries and notes that wait for approval."""
+    if waiting or not notes:
+        entries(waiting, if_none=NOTHING_STAGED)
+    for path in notes:
+        console().print(f"{path} (a note: run `memoriter approve {path}`, or delete the file)")
+
+
+def approved(outcomes: Sequence[Remembered], notes: Sequence[str]) -> None:
+    """Print what happened to approved entries and notes."""
+    if not outcomes and not notes:
+        console().print(NOTHING_STAGED)
+    for path in notes:
+        console().print(f"Approved {path}.")
+    for outcome in outcomes:
+        remembered(outcome)
+
+
+def events(found: Sequence[EntryEvent]) -> None:
     """Print the history of an entry."""
-    if as_json:
-        to_json([asdict(event) for event in found])
-        return
     rows = [
         (
             str(event.seq),
@@ -135,22 +145,14 @@ def _flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def undone(changes: Sequence[EntryEvent], restored: Sequence[Entry], as_json: bool) -> None:
+def undone(changes: Sequence[EntryEvent]) -> None:
     """Print what an undo changed."""
-    if as_json:
-        to_json(
-            {"undone": [event.seq for event in changes], "entries": [asdict(entry) for entry in restored]}
-        )
-        return
     for event in changes:
         console().print(plain(f"Undone: {_kind(event)} of {event.entry_id[:8]}  {_change(event)}"))
 
 
-def redone(undos: Sequence[EntryEvent], entries: Sequence[Entry], as_json: bool) -> None:
+def redone(undos: Sequence[EntryEvent]) -> None:
     """Print what a redo changed."""
-    if as_json:
-        to_json({"redone": [event.seq for event in undos], "entries": [asdict(entry) for entry in entries]})
-        return
     for event in undos:
         change = replace(event, before=event.after, after=event.before)
         console().print(plain(f"Redone: {event.entry_id[:8]}  {_change(change)}"))
@@ -170,22 +172,11 @@ def write_private(path: Path, lines: Iterable[str]) -> int:
     return count
 
 
-def exported(count: int, path: Path, as_json: bool) -> None:
-    """Print how many entries were written, and where."""
-    if as_json:
-        to_json({"exported": count, "path": str(path)})
-    else:
-        console().print(f"Exported {count_entries(count)} to {path}.")
-
-
-def imported(counts: Imported, as_json: bool) -> None:
+def imported(counts: Imported) -> None:
     """Print how many entries an import added."""
-    if as_json:
-        to_json(asdict(counts))
-    else:
-        console().print(f"Imported {count_entries(counts.added)}; {counts.already} existed already.")
-        if counts.refused:
-            console().print(f"{count_entries(counts.refused)} not imported: the text was forgotten before.")
+    console().print(f"Imported {count_entries(counts.added)}; {counts.already} existed already.")
+    if counts.refused:
+        console().print(f"{count_entries(counts.refused)} not imported: the text was forgotten before.")
 
 
 #: One candidate is meant clearly if its similarity leads the next one by this.
@@ -202,16 +193,13 @@ def clear_candidate(result: Receipt) -> Entry | None:
     return ranked[0].entry
 
 
-def receipt(result: Receipt, as_json: bool, *, erased: bool) -> None:
+def receipt(result: Receipt, *, erased: bool) -> None:
     """Print what was forgotten, which copies were erased, and which could not be."""
-    if as_json:
-        to_json(asdict(result))
-        return
     if result.candidates:
         console().print(
             "No entry matches for certain, and nothing was forgotten. Forget one of these by its id:"
         )
-        entries([hit.entry for hit in result.candidates], as_json=False)
+        entries([hit.entry for hit in result.candidates])
     elif not result.forgotten:
         console().print("No entry matches. Nothing was forgotten.")
     if not result.forgotten:
@@ -251,22 +239,16 @@ def _mentions(result: Receipt) -> None:
         console().print(plain(f"  {place}"))
 
 
-def cleaned_up(counts: CleanedUp, as_json: bool) -> None:
+def cleaned_up(counts: CleanedUp) -> None:
     """Print what a cleanup changed."""
-    if as_json:
-        to_json(asdict(counts))
-    else:
-        restored = f", {counts.restored} in force again" if counts.restored else ""
-        console().print(f"{count_entries(counts.expired)} expired, {counts.purged} erased{restored}.")
-        if counts.clock:
-            console().print(counts.clock, style="yellow")
+    restored = f", {counts.restored} in force again" if counts.restored else ""
+    console().print(f"{count_entries(counts.expired)} expired, {counts.purged} erased{restored}.")
+    if counts.clock:
+        console().print(counts.clock, style="yellow")
 
 
-def recalls(page: RecallPage, as_json: bool) -> None:
+def recalls(page: RecallPage) -> None:
     """Print a list of recalls."""
-    if as_json:
-        to_json({"recalls": [asdict(recall) for recall in page.recalls], "total": page.total})
-        return
     if not page.recalls:
         console().print("No recalls yet. A recall adds notes and entries to the prompt of an agent.")
         return
@@ -286,21 +268,8 @@ def recalls(page: RecallPage, as_json: bool) -> None:
         console().print(f"{page.total} recalls in all. Show more with --limit.")
 
 
-def recall(
-    record: Recall, texts: Mapping[str, str], found_entries: Mapping[str, Entry], as_json: bool
-) -> None:
+def recall(record: Recall, texts: Mapping[str, str], found_entries: Mapping[str, Entry]) -> None:
     """Print what entered a prompt, and why. ``texts`` and ``found_entries`` are what the references lead to now."""
-    if as_json:
-        considered = [
-            {
-                **asdict(found),
-                "text": texts.get(found.ref),
-                "session": found_entries[found.ref].session if found.ref in found_entries else None,
-            }
-            for found in record.considered
-        ]
-        to_json({**asdict(record), "considered": considered})
-        return
     console().print(
         f"Recall {record.id} on {day(record.at)}, by {record.interface}, session {record.session or 'none'}"
     )

@@ -1,4 +1,4 @@
-"""The commands `init` and `collection`, which choose the folders of notes.
+"""The commands `init` and `collection`, which choose the folders of notes, and `config`, which changes settings.
 
 Imports of the package stay inside the functions, so that ``--help`` loads only typer.
 """
@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +18,7 @@ import typer
 from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
-    from memoriter.config import Settings
+    from memoriter.config import Setting, Settings
     from memoriter.records import Collection, SyncReport
 
 # The text is inside comments that the index ignores, so a search in a new memory finds nothing.
@@ -41,10 +41,10 @@ MARKER = ".memoriter.yaml"
 #: Origins of a workspace that was named for this command alone.
 VARIABLES = ("MEMORITER_WORKSPACE", "MEMORY_DIR")
 
-app = typer.Typer(
-    help="Add, list or remove named folders of notes.",
-    no_args_is_help=True,
-)
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Name of a setting, such as search.max_results.")]
+
+app = typer.Typer(help="Add, list or remove named folders of notes.", no_args_is_help=True)
+config_app = typer.Typer(help="Show or change the settings.", no_args_is_help=True)
 
 
 # ---- init -----------------------------------------------------------------------------------------------------
@@ -109,7 +109,11 @@ def init(
         len({Path(note).parent for note in notes}),
         len(every.difference(notes)),
     )
-    _print_report(report, indexed, as_json)
+    render.show(
+        as_json,
+        lambda results: results.SetupResult.of(report, indexed),
+        lambda: _print_report(report, indexed),
+    )
 
 
 def _chosen_folder(options: GlobalOptions, path: Path | None) -> GlobalOptions:
@@ -211,13 +215,10 @@ def _set_default(options: GlobalOptions, workspace: Path, *, replace_other: bool
     return [path] if is_changed else []
 
 
-def _print_report(report: SetupReport, indexed: SyncReport | None, as_json: bool) -> None:
+def _print_report(report: SetupReport, indexed: SyncReport | None) -> None:
     """Print what `init` created and indexed."""
     from memoriter.cli import render
 
-    if as_json:
-        render.to_json({**asdict(report), "index": asdict(indexed) if indexed else None})
-        return
     out = render.console()
     for path in report.made:
         out.print(f"created  {render.shorten_home(path)}")
@@ -231,7 +232,7 @@ def _print_report(report: SetupReport, indexed: SyncReport | None, as_json: bool
         others = f"Other Markdown files in this folder, which are not indexed: {report.not_indexed}."
         out.print(f"{others} To index them, run `memoriter init --all-notes`.", style="yellow")
     if indexed and indexed.files:
-        render.sync_report(indexed, as_json=False)
+        render.sync_report(indexed)
     first = "" if indexed and indexed.chunks else "write a note under memory/, then "
     out.print(f"Next: {first}run `memoriter search …`.")
 
@@ -277,14 +278,14 @@ def add(
     with context.obj.memory() as memory, render.progress(as_json) as progress:
         memory.sync(progress=progress)
         added = next(collection for collection in memory.notes.collections() if collection.name == name)
-    _print_collections([added], as_json)
+    _show_collections([added], as_json)
 
 
 @app.command("list")
 def list_(context: typer.Context, as_json: Json = False) -> None:
     """List the collections with their folders and numbers of notes."""
     with context.obj.memory() as memory:
-        _print_collections(memory.notes.collections(), as_json)
+        _show_collections(memory.notes.collections(), as_json)
 
 
 @app.command("remove", epilog="Example: memoriter collection remove docs")
@@ -312,18 +313,27 @@ def remove(
         raise ConfigError(f"{name} stays a collection, because {settings.origin('collections')} sets it.")
     with context.obj.memory() as memory:
         memory.sync()
-    if as_json:
-        render.to_json({"removed": name, "path": str(folder.path)})
-    else:
-        render.console().print(f"Removed the collection {name}. {folder.path} is unchanged.")
+    render.show(
+        as_json,
+        lambda results: results.RemovedCollectionResult(removed=name, path=folder.path),
+        lambda: render.console().print(f"Removed the collection {name}. {folder.path} is unchanged."),
+    )
 
 
-def _print_collections(found: Sequence[Collection], as_json: bool) -> None:
+def _show_collections(found: Sequence[Collection], as_json: bool) -> None:
     from memoriter.cli import render
 
-    if as_json:
-        render.to_json([asdict(collection) for collection in found])
-    elif not found:
+    render.show(
+        as_json,
+        lambda results: results.CollectionsResult.model_validate({"collections": found}),
+        lambda: _print_collections(found),
+    )
+
+
+def _print_collections(found: Sequence[Collection]) -> None:
+    from memoriter.cli import render
+
+    if not found:
         render.console().print("There are no collections. Add one with `memoriter collection add NAME PATH`.")
     else:
         rows = [
@@ -347,3 +357,98 @@ def _change_collections(
 
     path = owner_path(options.config, options.arguments())
     change_value(path, "collections", lambda known: change(known if isinstance(known, dict) else {}))
+
+
+# ---- settings -------------------------------------------------------------------------------------------------
+
+
+@config_app.command("show")
+def show_settings(context: typer.Context, as_json: Json = False) -> None:
+    """Print every setting with its value and its origin."""
+    from memoriter.cli import render
+
+    rows = context.obj.settings().describe()
+    render.show(
+        as_json,
+        lambda results: results.SettingsResult.model_validate({"settings": rows}),
+        lambda: render.settings(rows),
+    )
+
+
+@config_app.command("get", epilog="Example: memoriter config get search.max_results")
+def get_setting(context: typer.Context, key: Key, as_json: Json = False) -> None:
+    """Print the effective value of one setting."""
+    from memoriter.cli import render
+    from memoriter.config.editing import complete_key
+
+    setting = _setting(context, complete_key(key))
+    render.show(
+        as_json,
+        lambda results: results.SettingJson.model_validate(setting),
+        lambda: render.console().print(render.setting_value(setting.value)),
+    )
+
+
+@config_app.command(
+    "set",
+    context_settings={"ignore_unknown_options": True},  # a negative number is a value
+    epilog="Examples: memoriter config set search.max_results 10 · memoriter config set llm.api_key - < key.txt",
+)
+def set_setting(
+    context: typer.Context,
+    key: Key,
+    value: Annotated[
+        str, typer.Argument(help="The new value, as in YAML, or '-' to read it from standard input.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Set one setting in your settings file. Comments in the file are kept."""
+    from memoriter.cli import render
+    from memoriter.config.editing import complete_key, save_value
+    from memoriter.config.loading import owner_path
+
+    name = complete_key(key)
+    path = owner_path(context.obj.config, context.obj.arguments())
+    written = save_value(path, name, sys.stdin.read().strip() if value == "-" else value)
+    effective = _setting(context, name)
+    is_effective = effective.origin == str(path)
+    if as_json:
+        _print_change(effective, path, value=written)
+        return
+    out, used = render.console(), render.setting_value(effective.value)
+    out.print(f"{name} = {used if is_effective else render.setting_value(written)}, written to {path}.")
+    if not is_effective:
+        note = f"Note: {effective.origin} takes precedence, so the effective value is {used}."
+        out.print(note, style="yellow")
+
+
+@config_app.command("unset", epilog="Example: memoriter config unset search.max_results")
+def unset_setting(context: typer.Context, key: Key, as_json: Json = False) -> None:
+    """Remove one setting from your settings file. Its default applies again."""
+    from memoriter.cli import render
+    from memoriter.config.editing import complete_key, unset_value
+    from memoriter.config.loading import owner_path
+
+    name = complete_key(key)
+    path = owner_path(context.obj.config, context.obj.arguments())
+    is_removed = unset_value(path, name)
+    effective = _setting(context, name)
+    if as_json:
+        _print_change(effective, path, removed=is_removed)
+        return
+    action = f"Removed {name} from {path}." if is_removed else f"{path} does not set {name}."
+    origin = "the default" if effective.origin == "default" else f"from {effective.origin}"
+    render.console().print(f"{action} Its value is {render.setting_value(effective.value)}, {origin}.")
+
+
+def _setting(context: typer.Context, key: str) -> Setting:
+    options: GlobalOptions = context.obj
+    return next(setting for setting in options.settings().describe() if setting.key == key)
+
+
+def _print_change(effective: Setting, path: Path, **change: object) -> None:
+    from memoriter.cli import render
+    from memoriter.cli.results import ChangedSettingResult
+
+    fields = {"key": effective.key, "path": path, "effective": effective.value, "origin": effective.origin}
+    render.to_json(ChangedSettingResult.model_validate({**fields, **change}))

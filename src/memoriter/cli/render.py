@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -18,20 +17,33 @@ from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 from memoriter.invisible import escape_json, reveal
-from memoriter.sentences import join
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from memoriter.config import Settings
+    from memoriter.config import Setting
     from memoriter.importing.copying import ImportAction, ImportReport
     from memoriter.records import Answer, EntryHit, Excerpt, Hit, Progress, Status, SyncReport
     from memoriter.tools.doctor import Finding
+    from memoriter.tools.tool import Result, Shape
 
 
-def to_json(value: object) -> None:
-    """Print one JSON value."""
-    sys.stdout.write(escape_json(json.dumps(value, ensure_ascii=False, indent=2, default=str)) + "\n")
+def to_json(result: Shape | Result, *, indent: int | None = 2) -> None:
+    """Print a result as JSON."""
+    value = result if isinstance(result, dict) else result.to_json()
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    sys.stdout.write(escape_json(text) + "\n")
+    sys.stdout.flush()
+
+
+def show(as_json: bool, result: Callable[[Any], Shape], table: Callable[[], object]) -> None:
+    """Print a result as JSON, or as a table. ``result`` gets the module of models, which is loaded only for JSON."""
+    if as_json:
+        from memoriter.cli import results
+
+        to_json(result(results))
+    else:
+        table()
 
 
 #: Control characters except line break and tab. A note could move the cursor or rename the window with them.
@@ -41,15 +53,6 @@ _CONTROLS = {code: None for code in (*range(32), *range(127, 160)) if chr(code) 
 def plain(text: str) -> str:
     """Remove control characters, which could control the terminal, and draw invisible ones."""
     return reveal(text.translate(_CONTROLS))
-
-
-def _camel(name: str) -> str:
-    head, *tail = name.split("_")
-    return head + "".join(word.capitalize() for word in tail)
-
-
-def _camel_keys(value: Mapping[str, object]) -> dict[str, object]:
-    return {_camel(key): item for key, item in value.items()}
 
 
 def console() -> Console:
@@ -138,23 +141,8 @@ def fit(text: str, used: int = 0) -> str:
 # ---- search -----------------------------------------------------------------------------------------------------
 
 
-def answer(found: Answer, *, as_json: bool, explain: bool) -> None:
+def answer(found: Answer, *, explain: bool) -> None:
     """Print the results of a search."""
-    if as_json:
-        to_json(
-            {
-                "results": [hit_json(hit, explain) for hit in found.hits],
-                "provider": found.provider,
-                "model": found.model,
-                "fallback": found.fallback,
-                "citations": found.citations,
-                "relevant": found.relevant,
-                "unknown": found.unknown,
-                "notice": found.notice,
-                "degraded": found.degraded,
-            }
-        )
-        return
     out = console()
     if found.notice:
         out.print(plain(found.notice), markup=False)
@@ -162,32 +150,6 @@ def answer(found: Answer, *, as_json: bool, explain: bool) -> None:
         _print_hit(out, number, hit, explain)
     if found.degraded:
         out.print(f"Note: {found.degraded}", style="yellow")
-
-
-def hit_json(hit: Hit, explain: bool = False) -> dict[str, object]:
-    """Return a hit with the field names that the tools use."""
-    shown: dict[str, object] = {
-        "path": hit.path,
-        "startLine": hit.start_line,
-        "endLine": hit.end_line,
-        "score": round(hit.score, 6),
-        "confidence": None if hit.confidence is None else round(hit.confidence, 6),
-        "level": hit.level,
-        "snippet": hit.snippet,
-        "source": hit.source,
-        "trust": hit.trust,
-        "citation": hit.citation,
-        "supersededBy": hit.superseded_by,
-    }
-    if hit.entry:
-        entry = hit.entry.entry
-        shown |= {"type": entry.type, "importance": entry.importance, "session": entry.session}
-        shown["similarity"] = round(hit.entry.similarity, 6)
-    if hit.heading:
-        shown["heading"] = hit.heading
-    if explain:
-        shown["explain"] = asdict(hit.explain)
-    return shown
 
 
 def stars(importance: float) -> str:
@@ -297,11 +259,8 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
         yield show
 
 
-def sync_report(report: SyncReport, as_json: bool) -> None:
+def sync_report(report: SyncReport) -> None:
     """Print the report of a sync."""
-    if as_json:
-        to_json(asdict(report))
-        return
     out = console()
     files = f"{report.changed} indexed, {report.unchanged} unchanged, {report.removed} removed"
     vectors = f"{report.embedded} embedded, {report.cached} from the cache"
@@ -318,13 +277,8 @@ def sync_report(report: SyncReport, as_json: bool) -> None:
 # ---- files and status -------------------------------------------------------------------------------------------
 
 
-def excerpt(lines: Excerpt, as_json: bool) -> None:
+def excerpt(lines: Excerpt) -> None:
     """Print lines of a file."""
-    if as_json:
-        fields = _camel_keys(asdict(lines))
-        del fields["trust"]
-        to_json(fields)
-        return
     text = plain(lines.text) if sys.stdout.isatty() else lines.text
     has_lines = lines.end_line >= lines.start_line
     sys.stdout.write(text + "\n" if has_lines else "")
@@ -338,11 +292,8 @@ def excerpt(lines: Excerpt, as_json: bool) -> None:
 _STATUS_LABELS = {"vectors": "vector search", "behind": "changed files"}
 
 
-def status(now: Status, as_json: bool) -> None:
+def status(now: Status) -> None:
     """Print the status of the memory."""
-    if as_json:
-        to_json(_camel_keys(asdict(now)))
-        return
     synced = datetime.fromtimestamp(now.last_sync).astimezone() if now.last_sync else None
     rows = [
         ("workspace", now.workspace),
@@ -375,25 +326,16 @@ def _format_value(value: object) -> str:
     return str(value)
 
 
-def stats(
-    now: Status, as_json: bool, entries: Mapping[str, object] | None = None, note: str | None = None
-) -> None:
+def stats(now: Status, entries: Mapping[str, object] | None) -> None:
     """Print the counts of files and entries, and a note that says what is missing."""
-    counts = {"file_count": now.files, "chunk_count": now.chunks, "total_size": now.details["source_bytes"]}
-    note = join(now.degraded, note)
-    if as_json:
-        to_json({**counts, **({"entries": entries} if entries else {}), **({"note": note} if note else {})})
-        return
-    rows = [
-        (label, str(value))
-        for label, value in zip(("files", "chunks", "bytes"), counts.values(), strict=True)
-    ]
+    counts = {"files": now.files, "chunks": now.chunks, "bytes": now.details["source_bytes"]}
+    rows = [(label, str(value)) for label, value in counts.items()]
     rows += [
         (f"entries {key}".replace("_", " "), _format_count(key, value))
         for key, value in (entries or {}).items()
     ]
-    if note:
-        rows.append(("note", note))
+    if now.degraded:
+        rows.append(("note", now.degraded))
     print_table(rows)
 
 
@@ -404,22 +346,15 @@ def _format_count(key: str, value: object) -> str:
     return "–" if value is None or value == {} else _format_value(value)
 
 
-def findings(found: Sequence[Finding], as_json: bool) -> None:
+def findings(found: Sequence[Finding]) -> None:
     """Print the findings of `doctor`."""
-    if as_json:
-        to_json([asdict(finding) for finding in found])
-        return
     labels = {"ok": "ok", "note": "note", "wrong": "PROBLEM"}
     rows = [(labels[f.state], f.name, f.text + (f"\n→ {f.fix}" if f.fix else "")) for f in found]
     print_table(rows)
 
 
-def settings(loaded: Settings, as_json: bool) -> None:
+def settings(rows: Sequence[Setting]) -> None:
     """Print every setting with its origin."""
-    rows = loaded.describe()
-    if as_json:
-        to_json({key: {"value": value, "origin": origin} for key, value, origin in rows})
-        return
     # The values are last, because a list can be hundreds of characters long.
     shown = [(key, str(origin), setting_value(value)) for key, value, origin in rows]
     print_table(shown, "key", "from", "value")
@@ -452,11 +387,8 @@ IMPORT_ACTIONS: dict[ImportAction, str] = {
 }
 
 
-def import_report(report: ImportReport, as_json: bool) -> None:
+def import_report(report: ImportReport) -> None:
     """Print what an import from another program copied, and what it skipped."""
-    if as_json:
-        to_json(_import_json(report))
-        return
     lines = [
         f"{report.program} in {report.home}, agent {report.agent}"
         + (" (dry run: nothing is changed)" if report.dry_run else "")
@@ -478,24 +410,3 @@ def import_report(report: ImportReport, as_json: bool) -> None:
     lines += [f"skipped: {step.source}: {step.note}" for step in report.steps if step.action == "other"]
     lines += report.remarks
     sys.stdout.write(plain("\n".join(lines)) + "\n")
-
-
-def _import_json(report: ImportReport) -> dict[str, object]:
-    return {
-        "program": report.program,
-        "home": str(report.home),
-        "agent": report.agent,
-        "dryRun": report.dry_run,
-        "files": [
-            {
-                "kind": step.kind,
-                "source": str(step.source),
-                "target": str(step.target),
-                "action": step.action,
-                "note": step.note or None,
-            }
-            for step in report.steps
-        ],
-        "entries": {"added": report.entries.added, "already": report.entries.already},
-        "remarks": list(report.remarks),
-    }

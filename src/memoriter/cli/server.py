@@ -5,7 +5,6 @@ Imports of the package stay inside the functions, so that ``--help`` loads only 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -75,8 +74,10 @@ def serve(
     access_log.setup(settings.logging.level if level_is_set else "info")
     _warn_if_public(settings)
     server = GatewayServer(SettingsLoader(settings, context.obj.config, context.obj.arguments(**overrides)))
-    details = _connection_details(server)
-    server.run(on_ready=lambda: _print_details(details, as_json))
+    # Created before the gateway accepts requests, and printed when it does.
+    secret = server.gateway.tokens.create_first()
+    link = f"{server.address}/open?ticket={server.gateway.browsers.tickets.issue()}"
+    server.run(on_ready=lambda: _print_details(server, link, secret, as_json))
 
 
 def _warn_if_public(settings: Settings) -> None:
@@ -90,32 +91,27 @@ def _warn_if_public(settings: Settings) -> None:
         )
 
 
-def _connection_details(server: GatewayServer) -> dict[str, object]:
-    gateway, address = server.gateway, server.address
-    secret = gateway.tokens.create_first()
-    return {
-        "address": address,
-        "link": f"{address}/open?ticket={gateway.browsers.tickets.issue()}",
-        "tokens": str(gateway.tokens.file),
-        **({"token": secret} if secret else {}),
-    }
-
-
-def _print_details(details: dict[str, object], as_json: bool) -> None:
+def _print_details(server: GatewayServer, link: str, secret: str | None, as_json: bool) -> None:
     if as_json:
-        lines = [json.dumps(details)]
+        from memoriter.cli import render
+        from memoriter.cli.results import ServingResult
+
+        file = server.gateway.tokens.file
+        shown = ServingResult(address=server.address, link=link, tokens=file, token=secret)
+        render.to_json(shown, indent=None)
+        return
+    lines = [f"Serving at {server.address}", f"Web page (single-use link): {link}"]
+    if secret:
+        lines.append(f"Token for programs (shown only once): {secret}")
     else:
-        lines = [f"Serving at {details['address']}", f"Web page (single-use link): {details['link']}"]
-        if "token" in details:
-            lines.append(f"Token for programs (shown only once): {details['token']}")
-        else:
-            lines.append("Programs need a token: run `memoriter token create`.")
+        lines.append("Programs need a token: run `memoriter token create`.")
     sys.stdout.write("\n".join(lines) + "\n")
     sys.stdout.flush()
 
 
 def open_(context: typer.Context, as_json: Json = False) -> None:
     """Print a new single-use link to the web page. The gateway must be running."""
+    from memoriter.cli import render
     from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tickets
     from memoriter.server.http.serve import find_running
@@ -124,7 +120,9 @@ def open_(context: typer.Context, as_json: Json = False) -> None:
     address = find_running(settings.home)
     with gateway_files(settings) as folder:
         link = f"{address}/open?ticket={Tickets(folder).issue()}"
-    sys.stdout.write((json.dumps({"address": address, "link": link}) if as_json else link) + "\n")
+    render.show(
+        as_json, lambda results: results.LinkResult(address=address, link=link), lambda: typer.echo(link)
+    )
 
 
 # ---- tokens ---------------------------------------------------------------------------------------------------
@@ -146,6 +144,7 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Create a token. It is shown once; only its digest is stored."""
+    from memoriter.cli import render
     from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tokens
 
@@ -156,16 +155,14 @@ def create(
         sys.stderr.write(
             f"memoriter: Warning: the settings have no agent {unknown!r} yet (`gateway.agents`).\n"
         )
-    if as_json:
-        sys.stdout.write(
-            json.dumps(
-                {"id": token.id, "token": secret, "access": token.access, "agents": list(token.agents)}
-            )
-            + "\n"
-        )
-    else:
-        sys.stdout.write(f"{secret}\n")
+    if not as_json:
         sys.stderr.write(f"Created token {token.id} ({token.access}). It is not shown again.\n")
+    fields = {"id": token.id, "token": secret, "access": token.access, "agents": token.agents}
+    render.show(
+        as_json,
+        lambda results: results.CreatedTokenResult.model_validate(fields),
+        lambda: typer.echo(secret),
+    )
 
 
 @token_app.command("list")
@@ -177,27 +174,15 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
 
     with gateway_files(context.obj.settings()) as folder:
         tokens = Tokens(folder).list()
-    if as_json:
-        render.to_json(
-            [
-                {
-                    "id": token.id,
-                    "access": token.access,
-                    "agents": list(token.agents),
-                    "name": token.name,
-                    "createdAt": token.created_at,
-                }
-                for token in tokens
-            ]
-        )
-        return
-    if not tokens:
-        sys.stdout.write("There are no tokens. Create one with `memoriter token create`.\n")
-    for token in tokens:
-        agents = ", ".join(token.agents) or "all agents"
-        sys.stdout.write(
-            render.plain(f"{token.id}  {token.access:5}  {agents}  {token.name}").rstrip() + "\n"
-        )
+    rows = [
+        f"{one.id}  {one.access:5}  {', '.join(one.agents) or 'all agents'}  {one.name}" for one in tokens
+    ]
+    lines = rows or ["There are no tokens. Create one with `memoriter token create`."]
+    render.show(
+        as_json,
+        lambda results: results.TokensResult.model_validate({"tokens": tokens}),
+        lambda: typer.echo(render.plain("\n".join(line.rstrip() for line in lines))),
+    )
 
 
 @token_app.command("revoke", epilog="Example: memoriter token revoke 3f2a9c01")
@@ -207,12 +192,17 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Revoke a token. Takes effect on the next request."""
+    from memoriter.cli import render
     from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tokens
 
     with gateway_files(context.obj.settings()) as folder:
         token = Tokens(folder).revoke(token_id)
-    sys.stdout.write((json.dumps({"revoked": token.id}) if as_json else f"Revoked {token.id}.") + "\n")
+    render.show(
+        as_json,
+        lambda results: results.RevokedTokenResult(revoked=token.id),
+        lambda: typer.echo(f"Revoked {token.id}."),
+    )
 
 
 # ---- MCP ------------------------------------------------------------------------------------------------------

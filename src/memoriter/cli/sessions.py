@@ -27,6 +27,7 @@ Messages = Annotated[
     str,
     typer.Option(help="File with messages: a JSON array, or one JSON object per line. '-': standard input."),
 ]
+NO_MESSAGES = "The session has no messages. Nothing was written."
 #: Recent messages that describe what a conversation is about.
 MAX_RECALL_MESSAGES = 50
 #: Messages that one call of the `capture` operation accepts.
@@ -84,27 +85,17 @@ def summarise(
     """Write the summary of a finished session to memory/, once."""
     with context.obj.memory() as memory:
         saved = memory.summarise_transcript(transcript)
-    if saved is None and not as_json:
-        sys.stdout.write("The session has no messages. Nothing was written.\n")
-    else:
-        _print_saved(saved, as_json)
+    _print_saved(saved, as_json)
 
 
 def _print_saved(saved: Saved | None, as_json: bool) -> None:
     from memoriter.cli import render
 
-    if as_json:
-        render.to_json(_saved_json(saved))
-    elif saved:
-        verb = "Already saved" if saved.already else "Saved"
-        sys.stdout.write(render.plain(f"{verb}: {saved.citation}\n{saved.note or ''}").rstrip() + "\n")
-
-
-def _saved_json(saved: Saved | None) -> dict[str, object]:
-    if saved is None:
-        return {"path": None}
-    lines = {"path": saved.path, "startLine": saved.start_line, "endLine": saved.end_line}
-    return {**lines, "citation": saved.citation, "already": saved.already, "note": saved.note}
+    verb = "Already saved" if saved and saved.already else "Saved"
+    text = f"{verb}: {saved.citation}\n{saved.note or ''}" if saved else NO_MESSAGES
+    render.show(
+        as_json, lambda results: results.SavedJson.of(saved), lambda: typer.echo(render.plain(text).rstrip())
+    )
 
 
 # ---- watch ----------------------------------------------------------------------------------------------------
@@ -148,15 +139,16 @@ def _print_synced(synced: Synced, as_json: bool) -> None:
         for name in ("changed", "removed", "files", "chunks", "pending")
     }
     if as_json:
-        line = json.dumps({"reason": synced.reason, **counts, "error": synced.error}, ensure_ascii=False)
-    else:
+        from memoriter.cli import render
+        from memoriter.cli.results import SyncedResult
+
+        render.to_json(SyncedResult(reason=synced.reason, **counts, error=synced.error), indent=None)
+    elif synced.error or counts["changed"] or counts["removed"] or synced.reason == "start":
         text = synced.error or "{changed} changed, {removed} removed; {files} files, {chunks} chunks".format(
             **counts
         )
         note = f". Note: {report.degraded}" if report and report.degraded else ""
-        line = f"{time.strftime('%H:%M:%S')} {synced.reason}: {text}{note}"
-    if as_json or synced.error or counts["changed"] or counts["removed"] or synced.reason == "start":
-        sys.stdout.write(line + "\n")
+        sys.stdout.write(f"{time.strftime('%H:%M:%S')} {synced.reason}: {text}{note}\n")
         sys.stdout.flush()
 
 
@@ -245,6 +237,7 @@ def _run_operation(options: GlobalOptions, name: str, arguments: dict[str, Any])
         result = call(memory, name, given, interface="cli")
     if result.get("error"):
         raise MemoriterError(str(result["error"]))
+    del result["disabled"]
     return result
 
 

@@ -80,14 +80,14 @@ def import_(
             f"{str(source)!r} is neither a file nor one of: {names}.", param_hint="SOURCE"
         )
     with context.obj.memory() as memory:
-        if program in programs:
-            render.import_report(import_from(memory, program, folder, dry_run=dry_run), as_json)
-            return
-        report = import_export(memory, source, dry_run=dry_run)
-        if report.steps or dry_run:
-            render.import_report(report, as_json)
-        else:
-            entry_tables.imported(report.entries, as_json)
+        named = import_from(memory, program, folder, dry_run=dry_run) if program in programs else None
+        report = named or import_export(memory, source, dry_run=dry_run)
+    is_simple = not (named or report.steps or dry_run)
+    render.show(
+        as_json,
+        lambda results: (results.ProgramImportResult if named else results.ImportResult).of(report),
+        lambda: entry_tables.imported(report.entries) if is_simple else render.import_report(report),
+    )
 
 
 # ---- install --------------------------------------------------------------------------------------------------
@@ -168,16 +168,10 @@ def _print_plugin(
 
     lines = [shlex.join(["claude", *command]) for command in commands]
     if as_json:
-        folder, workspace = str(plugin.folder), str(settings.workspace)
-        render.to_json(
-            {
-                "host": "claude-code",
-                "dryRun": dry_run,
-                "workspace": workspace,
-                "plugin": folder,
-                "commands": lines,
-            }
-        )
+        from memoriter.cli.results import InstallResult
+
+        shown = InstallResult(host="claude-code", dry_run=dry_run, workspace=settings.workspace)
+        render.to_json(shown.model_copy(update={"plugin": plugin.folder, "commands": lines}))
         return
     sys.stdout.write("".join(f"{line}\n" for line in (f"plugin: {plugin.folder}", *lines)))
 
@@ -224,7 +218,7 @@ def _import_agent(
     with replace(options, agent=agent, workspace=workspace).memory() as memory:
         report = import_openclaw(memory, state, dry_run=dry_run)
     if not as_json:
-        render.import_report(report, as_json=False)
+        render.import_report(report)
 
 
 def _uninstall_openclaw(options: GlobalOptions, folder: Path | None, *, dry_run: bool, as_json: bool) -> None:
@@ -289,17 +283,13 @@ def _print_changes(
     from memoriter.cli import render
 
     if as_json:
+        from memoriter.cli.results import FileChangeJson, InstallResult
+
         files = [
-            {
-                "path": str(change.path),
-                "changed": change.is_change,
-                "diff": change.diff() if dry_run else None,
-            }
-            for change in changes
+            FileChangeJson(path=one.path, changed=one.is_change, diff=one.diff() if dry_run else None)
+            for one in changes
         ]
-        render.to_json(
-            {"host": host, "dryRun": dry_run, "workspace": str(settings.workspace), "files": files}
-        )
+        render.to_json(InstallResult(host=host, dry_run=dry_run, workspace=settings.workspace, files=files))
         return
     for change in changes:
         if dry_run and change.is_change:
@@ -348,8 +338,9 @@ def process_queue(context: typer.Context, as_json: Json = False) -> None:
         processed = capture.process_queue(agent)
     queue = capture.session_queue(settings)
     waiting = len(queue.pending())
-    if as_json:
-        render.to_json({"done": processed, "waiting": waiting})
-    else:
-        busy = "; another process is working on them" if waiting and queue.is_draining() else ""
-        sys.stdout.write(f"{processed} processed, {waiting} waiting{busy}\n")
+    busy = "; another process is working on them" if waiting and queue.is_draining() else ""
+    render.show(
+        as_json,
+        lambda results: results.QueueResult(done=processed, waiting=waiting),
+        lambda: typer.echo(f"{processed} processed, {waiting} waiting{busy}"),
+    )

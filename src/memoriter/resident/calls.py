@@ -59,7 +59,8 @@ def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
     sys.stdout.write(str(result["output"]))
     sys.stdout.flush()
     sys.stderr.write(str(result["errors"]))
-    client.announce(home, float(str(result["idle_minutes"])))
+    if result["status"] == 0:
+        client.announce(home, float(str(result["idle_minutes"])))
     return result["status"] if isinstance(result["status"], int) else 1
 
 

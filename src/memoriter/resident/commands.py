@@ -33,26 +33,28 @@ def run(context: typer.Context) -> None:
 @app.command("status")
 def status(context: typer.Context, as_json: Json = False) -> None:
     """Show whether the process runs."""
-    settings = context.obj.settings()
-    if as_json:
-        from memoriter.cli import render
+    from memoriter.cli import render
 
-        found = _ask(settings, "describe")
-        render.to_json({"running": found is not None, "enabled": settings.resident.enabled, **(found or {})})
-    else:
-        typer.echo(state(settings).capitalize() + ".")
+    settings = context.obj.settings()
+    render.show(
+        as_json,
+        lambda results: results.ResidentResult.of(settings.resident.enabled, _ask(settings, "describe")),
+        lambda: typer.echo(state(settings).capitalize() + "."),
+    )
 
 
 @app.command("stop")
 def stop(context: typer.Context, as_json: Json = False) -> None:
     """Stop the process. The next hook or search starts it again, unless `resident.enabled` is off."""
-    pid = stop_process(context.obj.settings())
-    if as_json:
-        from memoriter.cli import render
+    from memoriter.cli import render
 
-        render.to_json({"stopped": pid})
-    else:
-        typer.echo("Not running." if pid is None else f"Stopped process {pid}.")
+    pid = stop_process(context.obj.settings())
+    text = "Not running." if pid is None else f"Stopped process {pid}."
+    render.show(
+        as_json,
+        lambda results: results.StoppedResult(stopped=pid),
+        lambda: typer.echo(text),
+    )
 
 
 def state(settings: Settings) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from memoriter.errors import BadArgument
-from memoriter.records import Entry, EntrySort, EntryState, EntryType, Trust
+from memoriter.records import Entry, EntryPage, EntrySort, EntryState, EntryType, Trust
 from memoriter.tools.entry_tools import MemoryJson
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import (
@@ -222,6 +222,17 @@ class EntryListResult(Shape):
     cursor: Cursor = None
     degraded: Degraded = None
 
+    @classmethod
+    def of(cls, page: EntryPage, order: str) -> EntryListResult:
+        """Return a page of entries in this order."""
+        return cls(
+            entries=[_to_json(entry, page.scores.get(entry.id)) for entry in page.entries],
+            total=page.total,
+            offset=page.offset,
+            cursor=encode_cursor(page.after, order),
+            degraded=page.degraded,
+        )
+
 
 class IdArguments(Arguments):
     """Arguments of an operation on one entry."""
@@ -267,13 +278,7 @@ def _list(call: Call[EntryListArguments]) -> EntryListResult:
         ascending=asked.ascending,
         **asked.filters(),
     )
-    return EntryListResult(
-        entries=[_to_json(entry, page.scores.get(entry.id)) for entry in page.entries],
-        total=page.total,
-        offset=page.offset,
-        cursor=encode_cursor(page.after, directed),
-        degraded=page.degraded,
-    )
+    return EntryListResult.of(page, directed)
 
 
 def _to_json(entry: Entry, score: float | None) -> EntryJson:

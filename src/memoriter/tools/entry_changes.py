@@ -6,16 +6,19 @@ if the entry has changed since, the operation fails and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from memoriter.errors import BadArgument
-from memoriter.records import Entry, EntryType, Selection
+from memoriter.records import Entry, EntryEvent, EntryType, Receipt, Remembered, Selection
 from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
 from memoriter.tools.tool import Arguments, Call, Prose, Shape, Tool
+
+if TYPE_CHECKING:
+    from memoriter.memory import Memory
 
 Text = Annotated[
     str, Field(max_length=10_000, description="One statement that can be understood on its own.")
@@ -29,9 +32,9 @@ Type = Annotated[EntryType, Field(description="The type of entry.")]
 Ids = Annotated[list[str], Field(max_length=500, description="The ids of the entries.")]
 
 
-def _now(call: Call[Any], entry: Entry) -> EntryJson:
+def _now(memory: Memory, entry: Entry) -> EntryJson:
     """Return an entry as it is after the change; it may have expired by it."""
-    return EntryJson.model_validate(call.memory.entries.as_of_now(entry))
+    return EntryJson.model_validate(memory.entries.as_of_now(entry))
 
 
 # ---- add and edit -------------------------------------------------------------------------------------------------
@@ -56,6 +59,12 @@ class AddResult(Shape):
     entry: EntryJson | None = None
     replaced: str | None = Field(default=None, description="The id of the entry that this one supersedes.")
     note: Prose | None = Field(default=None, description="The reason.")
+
+    @classmethod
+    def of(cls, memory: Memory, remembered: Remembered) -> AddResult:
+        """Return the outcome for a statement."""
+        entry = _now(memory, remembered.entry) if remembered.entry else None
+        return cls(action=remembered.action, entry=entry, replaced=remembered.replaced, note=remembered.note)
 
 
 class EditArguments(IdArguments):
@@ -88,12 +97,7 @@ def _add(call: Call[AddArguments]) -> AddResult:
         source="owner",
         expires_at=asked.expires_at,
     )
-    return AddResult(
-        action=remembered.action,
-        entry=_now(call, remembered.entry) if remembered.entry else None,
-        replaced=remembered.replaced,
-        note=remembered.note,
-    )
+    return AddResult.of(call.memory, remembered)
 
 
 def _edit(call: Call[EditArguments]) -> EditResult:
@@ -110,7 +114,9 @@ def _edit(call: Call[EditArguments]) -> EditResult:
         changes["tags"] = tuple(asked.tags)
     if asked.expires_at == 0:
         changes["expires_at"] = None
-    return EditResult(entry=_now(call, call.memory.entries.update(asked.id, if_seq=asked.if_seq, **changes)))
+    return EditResult(
+        entry=_now(call.memory, call.memory.entries.update(asked.id, if_seq=asked.if_seq, **changes))
+    )
 
 
 # ---- merge, supersede and undo ------------------------------------------------------------------------------------
@@ -152,12 +158,20 @@ class UndoResult(Shape):
     undone: list[EventJson] = Field(default=[])
     entries: list[EntryJson] = Field(default=[])
 
+    @classmethod
+    def of(cls, memory: Memory, undone: Sequence[EntryEvent], entries: Sequence[Entry]) -> UndoResult:
+        """Return what an undo changed."""
+        return cls(
+            undone=[EventJson.model_validate(event) for event in undone],
+            entries=[_now(memory, entry) for entry in entries],
+        )
+
 
 def _merge(call: Call[MergeArguments]) -> ReplaceResult:
     asked = call.arguments
     entry = call.memory.entries.merge(asked.ids, asked.text, if_seqs=asked.if_seqs)
     replaced = [old.id for old in call.memory.entries.replaced_by(entry.id)]
-    return ReplaceResult(entry=_now(call, entry), replaced=replaced)
+    return ReplaceResult(entry=_now(call.memory, entry), replaced=replaced)
 
 
 def _supersede(call: Call[SupersedeArguments]) -> ReplaceResult:
@@ -165,15 +179,12 @@ def _supersede(call: Call[SupersedeArguments]) -> ReplaceResult:
     remembered = call.memory.entries.supersede(asked.id, asked.text, if_seq=asked.if_seq)
     assert remembered.entry is not None
     assert remembered.replaced is not None
-    return ReplaceResult(entry=_now(call, remembered.entry), replaced=[remembered.replaced])
+    return ReplaceResult(entry=_now(call.memory, remembered.entry), replaced=[remembered.replaced])
 
 
 def _undo(call: Call[UndoArguments]) -> UndoResult:
     undone, entries = call.memory.entries.undo(call.arguments.id, if_seq=call.arguments.if_seq)
-    return UndoResult(
-        undone=[EventJson.model_validate(event) for event in undone],
-        entries=[_now(call, entry) for entry in entries],
-    )
+    return UndoResult.of(call.memory, undone, entries)
 
 
 # ---- forget -------------------------------------------------------------------------------------------------------
@@ -204,6 +215,11 @@ class ForgetResult(ReceiptJson):
 
     dry_run: bool = False
 
+    @classmethod
+    def of(cls, receipt: Receipt) -> ForgetResult:
+        """Return what was forgotten."""
+        return cls(**ReceiptJson.fields_of(receipt), dry_run=receipt.dry_run)
+
 
 def _selection(asked: ForgetArguments) -> Selection:
     return Selection(**asked.model_dump(exclude={"dry_run"}))
@@ -211,12 +227,12 @@ def _selection(asked: ForgetArguments) -> Selection:
 
 def _forget(call: Call[ForgetArguments]) -> ForgetResult:
     receipt = call.memory.forget(_selection(call.arguments), dry_run=call.arguments.dry_run)
-    return ForgetResult(**ReceiptJson.fields_of(receipt), dry_run=receipt.dry_run)
+    return ForgetResult.of(receipt)
 
 
 def _erase(call: Call[ForgetArguments]) -> ForgetResult:
     receipt = call.memory.erase(_selection(call.arguments), dry_run=call.arguments.dry_run)
-    return ForgetResult(**ReceiptJson.fields_of(receipt), dry_run=receipt.dry_run)
+    return ForgetResult.of(receipt)
 
 
 # ---- approve and reject -------------------------------------------------------------------------------------------
@@ -233,6 +249,11 @@ class ApproveResult(Shape):
 
     approved: list[RememberedJson] = Field(default=[])
 
+    @classmethod
+    def of(cls, outcomes: Sequence[Remembered]) -> ApproveResult:
+        """Return the outcomes."""
+        return cls(approved=[RememberedJson.model_validate(outcome) for outcome in outcomes])
+
 
 class RejectResult(Shape):
     """The ids of the rejected entries."""
@@ -241,8 +262,7 @@ class RejectResult(Shape):
 
 
 def _approve(call: Call[IdsArguments]) -> ApproveResult:
-    approved = call.memory.entries.approve(call.arguments.ids)
-    return ApproveResult(approved=[RememberedJson.model_validate(remembered) for remembered in approved])
+    return ApproveResult.of(call.memory.entries.approve(call.arguments.ids))
 
 
 def _reject(call: Call[IdsArguments]) -> RejectResult:

@@ -8,6 +8,7 @@ from itertools import islice
 from pydantic import Field
 
 from memoriter.errors import WriteError
+from memoriter.importing.copying import ImportReport
 from memoriter.sentences import sentence
 from memoriter.tools.entries import FilterArguments, ListedState
 from memoriter.tools.entry_changes import owner_only
@@ -74,6 +75,25 @@ class ImportedSessionsJson(Shape):
         default=[], description="Every session that was added. `entries.undo_import` takes them."
     )
 
+    @classmethod
+    def of(cls, report: ImportReport) -> ImportedSessionsJson:
+        """Return the numbers of sessions of an import."""
+        actions = Counter(step.action for step in report.steps)
+        new = [step for step in report.steps if step.action == "new"]
+        return cls(
+            added=actions["new"],
+            already=actions["same"],
+            longer=actions["grown"],
+            other=actions["other"],
+            damaged=report.damaged,
+            titles=[step.title or step.target.stem for step in new[:MAX_TITLES]],
+            files=[
+                AddedSessionJson(path=f"{step.target.parent.name}/{step.target.name}", version=step.version)
+                for step in new
+                if not report.dry_run
+            ],
+        )
+
 
 class ImportResult(Shape):
     """Numbers of imported entries and sessions."""
@@ -89,6 +109,20 @@ class ImportResult(Shape):
         default=ImportedSessionsJson(), description="Conversations of ChatGPT and Claude."
     )
     dry_run: bool = False
+
+    @classmethod
+    def of(cls, report: ImportReport) -> ImportResult:
+        """Return the numbers of an import."""
+        imported, is_done = report.entries, not report.dry_run
+        return cls(
+            added=imported.added,
+            already=imported.already,
+            refused=imported.refused,
+            preview=list(imported.preview),
+            entries=[AddedJson(id=id_, seq=seq) for id_, seq in imported.entries] if is_done else [],
+            sessions=ImportedSessionsJson.of(report),
+            dry_run=report.dry_run,
+        )
 
 
 class AddedArguments(Arguments):
@@ -136,36 +170,11 @@ def _export(call: Call[ExportArguments]) -> ExportResult:
 def _import(call: Call[ImportArguments]) -> ImportResult:
     from memoriter.importing import import_text
 
-    asked = call.arguments
-    report = import_text(call.memory, asked.data, dry_run=asked.dry_run)
+    report = import_text(call.memory, call.arguments.data, dry_run=call.arguments.dry_run)
     imported = report.entries
-    actions = Counter(step.action for step in report.steps)
-    new = [step for step in report.steps if step.action == "new"]
-    sessions = ImportedSessionsJson(
-        added=actions["new"],
-        already=actions["same"],
-        longer=actions["grown"],
-        other=actions["other"],
-        damaged=report.damaged,
-        titles=[step.title or step.target.stem for step in new[:MAX_TITLES]],
-        files=[]
-        if asked.dry_run
-        else [
-            AddedSessionJson(path=f"{step.target.parent.name}/{step.target.name}", version=step.version)
-            for step in new
-        ],
-    )
     if not (imported.added or imported.already or imported.refused or report.steps):
         raise WriteError(sentence("import.nothing"))
-    return ImportResult(
-        added=imported.added,
-        already=imported.already,
-        refused=imported.refused,
-        preview=list(imported.preview),
-        entries=[] if asked.dry_run else [AddedJson(id=id_, seq=seq) for id_, seq in imported.entries],
-        sessions=sessions,
-        dry_run=asked.dry_run,
-    )
+    return ImportResult.of(report)
 
 
 def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pydantic import AliasChoices, Field
 
 from memoriter.errors import BadArgument
-from memoriter.records import Source, Trust
+from memoriter.records import Saved, Source, Trust
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Arguments, Call, Count, Shape, Tool, omitted_if_none
+
+if TYPE_CHECKING:
+    from memoriter.memory import Memory
 
 #: Files that `notes.tree` lists.
 MAX_FILES = 5_000
@@ -47,11 +52,16 @@ class SavedJson(Shape):
         default=None, description="What a person should know, such as that secrets were removed."
     )
 
+    @classmethod
+    def of(cls, saved: Saved | None) -> SavedJson:
+        """Return where a note was saved; None means that there was nothing to save."""
+        return cls.model_validate(saved).model_copy(update={"saved": True}) if saved else cls()
+
 
 def _save(call: Call[SaveArguments]) -> SavedJson:
     asked = call.arguments
     saved = call.memory.save(asked.content, asked.title, asked.tags, asked.category, trust="agent")
-    return SavedJson.model_validate(saved).model_copy(update={"saved": True})
+    return SavedJson.of(saved)
 
 
 MEMORY_SAVE = Tool(
@@ -157,6 +167,12 @@ class WaitingNoteJson(NoteTextJson):
 
     mtime: float | None = None
 
+    @classmethod
+    def of(cls, memory: Memory, path: str) -> WaitingNoteJson:
+        """Return the text and the time of a note."""
+        shown = cls.model_validate(memory.notes.text(path))
+        return shown.model_copy(update={"mtime": memory.notes.get(path).mtime})
+
 
 class WaitingResult(Shape):
     """The notes of agents that wait for the owner's approval."""
@@ -249,11 +265,9 @@ def _put(call: Call[PutArguments]) -> NoteTextJson:
 
 
 def _waiting(call: Call[NoArguments]) -> WaitingResult:
-    notes = call.memory.notes
-    paths = notes.pending()
-    found = [WaitingNoteJson.model_validate(notes.text(path)) for path in paths[:MAX_WAITING]]
-    dated = [one.model_copy(update={"mtime": notes.get(one.path).mtime}) for one in found]
-    return WaitingResult(notes=dated, total=len(paths), truncated=len(paths) > len(dated))
+    paths = call.memory.notes.pending()
+    shown = [WaitingNoteJson.of(call.memory, path) for path in paths[:MAX_WAITING]]
+    return WaitingResult(notes=shown, total=len(paths), truncated=len(paths) > len(shown))
 
 
 def _approve(call: Call[ApproveNotesArguments]) -> ApprovedNotesResult:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field
 
 from memoriter.memory import parts_of
-from memoriter.records import Considered, Entry
+from memoriter.records import Considered, Entry, Recall, RecallPage
 from memoriter.tools.entries import Cursor, PageArguments, RecallJson, Time, decode_cursor, encode_cursor
 from memoriter.tools.search import PartJson
 from memoriter.tools.tool import Arguments, Call, Count, Prose, Score, Shape, Tool, omitted_if_none
@@ -39,6 +40,15 @@ class RecallListResult(Shape):
     recalls: list[RecallJson] = Field(default=[])
     total: Count = 0
     cursor: Cursor = None
+
+    @classmethod
+    def of(cls, page: RecallPage) -> RecallListResult:
+        """Return a page of recalls."""
+        return cls(
+            recalls=[RecallJson.model_validate(recall) for recall in page.recalls],
+            total=page.total,
+            cursor=encode_cursor(page.after, _ORDER),
+        )
 
 
 class RecallGetArguments(Arguments):
@@ -77,6 +87,21 @@ class RecallGetResult(RecallJson):
         description="The text that was added to the prompt. Empty if something in it was forgotten later.",
     )
 
+    @classmethod
+    def of(cls, recall: Recall, texts: Mapping[str, str], entries: Mapping[str, Entry]) -> RecallGetResult:
+        """Return a recall. ``texts`` and ``entries`` are what its references lead to now."""
+        entered = sum(considered.entered for considered in recall.considered)
+        names = ("id", "at", "interface", "session", "query", "characters", "tokens", "block")
+        return cls(
+            **{name: getattr(recall, name) for name in names},
+            entered=entered,
+            left_out=len(recall.considered) - entered,
+            considered=[
+                _considered_json(found, texts.get(found.ref), entries.get(found.ref))
+                for found in recall.considered
+            ],
+        )
+
 
 def _list(call: Call[RecallListArguments]) -> RecallListResult:
     asked = call.arguments
@@ -89,34 +114,14 @@ def _list(call: Call[RecallListArguments]) -> RecallListResult:
         until=asked.until,
         entry=asked.entry,
     )
-    return RecallListResult(
-        recalls=[RecallJson.model_validate(recall) for recall in page.recalls],
-        total=page.total,
-        cursor=encode_cursor(page.after, _ORDER),
-    )
+    return RecallListResult.of(page)
 
 
 def _get(call: Call[RecallGetArguments]) -> RecallGetResult:
     recall = call.memory.entries.get_recall(call.arguments.id)
     texts = parts_of(call.memory).search.texts_of(recall, masked=call.masked)
     entries = call.memory.entries.get_many(recall.refs("entry"))
-    entered = sum(considered.entered for considered in recall.considered)
-    return RecallGetResult(
-        id=recall.id,
-        at=recall.at,
-        interface=recall.interface,
-        session=recall.session,
-        query=recall.query,
-        characters=recall.characters,
-        tokens=recall.tokens,
-        entered=entered,
-        left_out=len(recall.considered) - entered,
-        considered=[
-            _considered_json(found, texts.get(found.ref), entries.get(found.ref))
-            for found in recall.considered
-        ],
-        block=recall.block,
-    )
+    return RecallGetResult.of(recall, texts, entries)
 
 
 def _considered_json(found: Considered, now: str | None, entry: Entry | None) -> ConsideredJson:

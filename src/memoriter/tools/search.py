@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import AliasChoices, ConfigDict, Field
 
 from memoriter.memory import parts_of
-from memoriter.records import Answer, Hit, Level, Query, Source, Trust
+from memoriter.records import Answer, EntryType, Excerpt, Hit, Level, Query, Source, Status, Trust
 from memoriter.tools.tool import (
     Arguments,
     Call,
@@ -89,11 +89,19 @@ class ExplainedHitJson(HitJson):
     matched: list[str] | None = omitted_if_none()
     date: str | None = omitted_if_none()
     chunk_id: str | None = omitted_if_none()
+    type: EntryType | None = omitted_if_none("The type of an entry.")
+    importance: float | None = omitted_if_none("The importance of an entry.")
+    similarity: Score | None = omitted_if_none("How well an entry matches, whatever its importance.")
+    session: str | None = omitted_if_none("The session that an entry comes from.")
 
     @classmethod
     def of(cls, hit: Hit, *, explain: bool) -> ExplainedHitJson:
         """Return a hit, with its explanation on request."""
         fields: dict[str, Any] = dict(HitJson.model_validate(hit))
+        if hit.entry:
+            entry = hit.entry.entry
+            fields |= {"type": entry.type, "importance": entry.importance, "session": entry.session}
+            fields["similarity"] = hit.entry.similarity
         if explain:
             fields |= {"parts": hit.explain.parts, "matched": hit.explain.matched}
             fields |= {"date": hit.date, "chunk_id": hit.chunk_id}
@@ -120,6 +128,12 @@ class ExplainedSearchResult(SearchResult):
     results: list[ExplainedHitJson] = Field(default=[])  # type: ignore[assignment]
     threshold: Score = Field(default=0.0, description="Recall adds results with at least this confidence.")
 
+    @classmethod
+    def of(cls, answer: Answer, *, explain: bool, threshold: float) -> ExplainedSearchResult:
+        """Return the answer of a search, with explanations on request."""
+        hits = [ExplainedHitJson.of(hit, explain=explain) for hit in answer.hits]
+        return cls(results=hits, threshold=threshold, **_origin(answer))
+
 
 def _query(call: Call[SearchArguments], path_prefix: str | None = None) -> Query:
     asked = call.arguments
@@ -141,9 +155,8 @@ def _search_for_prompt(call: Call[SearchArguments]) -> SearchResult:
 
 def _search(call: Call[ExplainedSearchArguments]) -> ExplainedSearchResult:
     answer = call.memory.search(_query(call, call.arguments.path_prefix), masked=call.masked)
-    hits = [ExplainedHitJson.of(hit, explain=call.arguments.explain) for hit in answer.hits]
     threshold = call.memory.settings.retrieval.min_confidence
-    return ExplainedSearchResult(results=hits, threshold=threshold, **_origin(answer))
+    return ExplainedSearchResult.of(answer, explain=call.arguments.explain, threshold=threshold)
 
 
 def _origin(answer: Answer) -> dict[str, Any]:
@@ -193,25 +206,29 @@ class GetResult(Shape):
     truncated: bool = Field(default=False, description="Whether a single long line was cut.")
     trust: Trust | None = None
 
+    @classmethod
+    def of(cls, excerpt: Excerpt, max_chars: int) -> GetResult:
+        """Return the lines of an excerpt that fit."""
+        start = excerpt.start_line  # a citation names its first line
+        # One blank line is text too: only the numbers say whether there is a line.
+        lines = excerpt.text.split("\n") if excerpt.end_line >= excerpt.start_line else []
+        text = _first_lines(lines, max_chars)
+        shown = text.count("\n") + 1 if lines else 0
+        return cls(
+            path=excerpt.path,
+            text=text,
+            from_=start,
+            lines=shown,
+            total_lines=excerpt.total_lines,
+            next_from=start + shown if shown and start + shown <= excerpt.total_lines else None,
+            truncated=shown == 1 and len(text) < len(lines[0]),
+            trust=excerpt.trust,
+        )
+
 
 def _get(call: Call[GetArguments]) -> GetResult:
     asked = call.arguments
-    excerpt = call.memory.read(asked.path, asked.from_, asked.lines, masked=True)
-    start = excerpt.start_line  # a citation names its first line
-    # One blank line is text too: only the numbers say whether there is a line.
-    lines = excerpt.text.split("\n") if excerpt.end_line >= excerpt.start_line else []
-    text = _first_lines(lines, GET_CHARS)
-    shown = text.count("\n") + 1 if lines else 0
-    return GetResult(
-        path=excerpt.path,
-        text=text,
-        from_=start,
-        lines=shown,
-        total_lines=excerpt.total_lines,
-        next_from=start + shown if shown and start + shown <= excerpt.total_lines else None,
-        truncated=shown == 1 and len(text) < len(lines[0]),
-        trust=excerpt.trust,
-    )
+    return GetResult.of(call.memory.read(asked.path, asked.from_, asked.lines, masked=True), GET_CHARS)
 
 
 def _first_lines(lines: list[str], limit: int) -> str:
@@ -246,6 +263,15 @@ class StatsResult(Shape):
     fallback: bool = False
     degraded: Degraded = None
 
+    @classmethod
+    def fields_of(cls, status: Status) -> dict[str, Any]:
+        """Return the fields for the status of a memory."""
+        names = ("backend", "provider", "model", "fallback", "degraded")
+        size = status.details.get("source_bytes", 0)
+        sizes = {"file_count": status.files, "chunk_count": status.chunks}
+        sizes["total_size"] = size if isinstance(size, int) else 0
+        return {**sizes, **{name: getattr(status, name) for name in names}}
+
 
 class StatusArguments(Arguments):
     """Arguments of `memory.status`."""
@@ -271,25 +297,18 @@ class StatusResult(Shape):
     degraded: Degraded
     details: dict[str, Any]
 
+    @classmethod
+    def of(cls, status: Status) -> StatusResult:
+        """Return the status of a memory."""
+        return cls(**asdict(replace(status, details={})) | {"details": dict(status.details)})
+
 
 def _stats(call: Call[NoArguments]) -> StatsResult:
-    status = call.memory.status()
-    size = status.details.get("source_bytes", 0)
-    return StatsResult(
-        file_count=status.files,
-        chunk_count=status.chunks,
-        total_size=size if isinstance(size, int) else 0,
-        backend=status.backend,
-        provider=status.provider,
-        model=status.model,
-        fallback=status.fallback,
-        degraded=status.degraded,
-    )
+    return StatsResult(**StatsResult.fields_of(call.memory.status()))
 
 
 def _status(call: Call[StatusArguments]) -> StatusResult:
-    status = call.memory.status(deep=call.arguments.deep)
-    return StatusResult(**asdict(replace(status, details={})) | {"details": dict(status.details)})
+    return StatusResult.of(call.memory.status(deep=call.arguments.deep))
 
 
 # ---- memory.sync and memory.probe ---------------------------------------------------------------------------------

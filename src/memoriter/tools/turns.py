@@ -8,7 +8,6 @@ from pydantic import Field
 
 from memoriter.errors import BadArgument
 from memoriter.memory import parts_of
-from memoriter.records import Saved
 from memoriter.tools.entry_tools import RememberedJson
 from memoriter.tools.notes import SavedJson
 from memoriter.tools.tool import Arguments, Call, Degraded, Shape, Tool
@@ -144,17 +143,11 @@ def _capture(call: Call[CaptureArguments]) -> CaptureResult:
 def _flush(call: Call[FlushArguments]) -> SavedJson:
     asked = call.arguments
     flush = call.memory.flush
-    return _saved_json(flush(asked.messages, _session(call), window=asked.window, tokens=asked.tokens))
+    return SavedJson.of(flush(asked.messages, _session(call), window=asked.window, tokens=asked.tokens))
 
 
 def _summarise(call: Call[TurnsArguments]) -> SavedJson:
-    return _saved_json(call.memory.summarise(call.arguments.messages, _session(call)))
-
-
-def _saved_json(saved: Saved | None) -> SavedJson:
-    if saved is None:
-        return SavedJson()
-    return SavedJson.model_validate(saved).model_copy(update={"saved": True})
+    return SavedJson.of(call.memory.summarise(call.arguments.messages, _session(call)))
 
 
 # ---- prompt -------------------------------------------------------------------------------------------------------

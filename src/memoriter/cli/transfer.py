@@ -1,4 +1,4 @@
-"""The commands `backup`, `restore` and `migrate`.
+"""The commands that copy a memory or its notes: `backup`, `restore`, `migrate`, `pull` and `push`.
 
 Imports of the package stay inside the functions, so that ``--help`` loads only typer.
 """
@@ -6,6 +6,9 @@ Imports of the package stay inside the functions, so that ``--help`` loads only 
 from __future__ import annotations
 
 import os
+import signal
+import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +20,24 @@ from memoriter.cli.context import GlobalOptions, Json
 if TYPE_CHECKING:
     from memoriter.backup import BackupReport, MigrationReport, RestoreReport
     from memoriter.config import Settings
+    from memoriter.errors import MemoriterError
+    from memoriter.records import ExchangedNote, ExchangeReport
+
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Your folder of notes. Created if it is missing.")
+]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Keep both sides in step until you stop the command with Ctrl-C.")
+]
+
+WORDS = {
+    "pulled": "pulled",
+    "pushed": "pushed",
+    "removed here": "removed from the folder",
+    "removed there": "removed from the memory",
+    "to push": "changed in the folder, run `memoriter push`",
+    "to pull": "changed in the memory, run `memoriter pull`",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -26,6 +47,8 @@ def register(app: typer.Typer) -> None:
         restore
     )
     app.command(epilog="Example: memoriter migrate --from sqlite --to $DATABASE_URL")(migrate)
+    app.command(epilog="Examples: memoriter pull ~/notes · memoriter pull ~/notes --watch")(pull)
+    app.command(epilog="Examples: memoriter push ~/notes · memoriter push ~/notes --json")(push)
 
 
 def backup(
@@ -47,24 +70,14 @@ def backup(
     config = owner_path(options.config, options.arguments())
     with render.progress(as_json) as progress:
         report = create(settings, file, config=config, version=__version__, force=force, progress=progress)
-    _print_backup(report, as_json)
+    render.show(
+        as_json, lambda results: results.BackupResult.model_validate(report), lambda: _print_backup(report)
+    )
 
 
-def _print_backup(report: BackupReport, as_json: bool) -> None:
+def _print_backup(report: BackupReport) -> None:
     from memoriter.cli import render
 
-    if as_json:
-        render.to_json(
-            {
-                "path": str(report.path),
-                "bytes": report.bytes,
-                "files": report.files,
-                "notes": report.notes,
-                "agents": report.agents,
-                "notIncluded": report.not_included,
-            }
-        )
-        return
     out = render.console()
     size = render.size(report.bytes)
     agents = f"the memory of {', '.join(report.agents)}" if report.agents else "no memory of an agent"
@@ -97,25 +110,14 @@ def restore(
         report = restore_backup(
             file, home=home, workspace=workspace, force=force, dry_run=dry_run, progress=progress
         )
-    _print_restore(report, as_json)
+    render.show(
+        as_json, lambda results: results.RestoreResult.model_validate(report), lambda: _print_restore(report)
+    )
 
 
-def _print_restore(report: RestoreReport, as_json: bool) -> None:
+def _print_restore(report: RestoreReport) -> None:
     from memoriter.cli import render
 
-    if as_json:
-        render.to_json(
-            {
-                "home": str(report.home),
-                "workspace": str(report.workspace),
-                "files": report.files,
-                "notes": report.notes,
-                "agents": report.agents,
-                "replaced": str(report.replaced) if report.replaced else None,
-                "dryRun": report.dry_run,
-            }
-        )
-        return
     out = render.console()
     verb = "Would restore" if report.dry_run else "Restored"
     out.print(f"{verb} {render.count(report.files, 'file')}; every file was verified.")
@@ -145,7 +147,11 @@ def migrate(
     places = [_settings_at(context.obj, place) for place in (source, target)]
     with render.progress(as_json) as progress:
         report = migrate_memory(*places, progress=progress)
-    _print_migration(report, as_json)
+    render.show(
+        as_json,
+        lambda results: results.MigrationResult.model_validate(report),
+        lambda: _print_migration(report),
+    )
 
 
 def _settings_at(options: GlobalOptions, place: str) -> Settings:
@@ -159,23 +165,9 @@ def _settings_at(options: GlobalOptions, place: str) -> Settings:
     return replace(options, workspace=None, environ=others).settings(**{"store.url": place})
 
 
-def _print_migration(report: MigrationReport, as_json: bool) -> None:
+def _print_migration(report: MigrationReport) -> None:
     from memoriter.cli import render
 
-    if as_json:
-        render.to_json(
-            {
-                "agent": report.agent,
-                "tables": [
-                    {"area": one.area, "table": one.name, "rows": one.rows, "digest": one.digest}
-                    for one in report.tables
-                ],
-                "notes": report.notes,
-                "files": report.files,
-                "notIncluded": report.not_included,
-            }
-        )
-        return
     out = render.console()
     for one in report.tables:
         out.print(f"{one.area}/{one.name}: {render.count(one.rows, 'row')}, digest {one.digest[:12]}")
@@ -184,3 +176,68 @@ def _print_migration(report: MigrationReport, as_json: bool) -> None:
     for folder in report.not_included:
         out.print(f"Not included, because it is outside the workspace: {folder}", style="yellow")
     out.print("Next: set `store.url` to use the target, or remove it. The source is unchanged.")
+
+
+# ---- pull and push --------------------------------------------------------------------------------------------
+
+
+def pull(context: typer.Context, folder: Folder, watch: Watch = False, as_json: Json = False) -> None:
+    """Copy notes that have changed in the memory to a folder.
+
+    Notes that you have changed in the folder stay as they are, until you push them. If a note has changed on both
+    sides, the folder keeps your version, and the memory's version is written beside it.
+    """
+    _exchange(context, folder, watch, as_json, push=False)
+
+
+def push(context: typer.Context, folder: Folder, watch: Watch = False, as_json: Json = False) -> None:
+    """Copy notes that you have changed in a folder to the memory.
+
+    Notes that have changed in the memory stay as they are, until you pull them. If a note has changed on both sides,
+    the memory keeps its version, and your version is written beside it.
+    """
+    _exchange(context, folder, watch, as_json, push=True)
+
+
+def _exchange(context: typer.Context, folder: Path, watch: bool, as_json: bool, *, push: bool) -> None:
+    with context.obj.memory() as memory:
+        exchange = memory.exchange(folder)
+        if watch:
+            stop = threading.Event()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, lambda *_: stop.set())
+            exchange.watch(lambda result: _print_exchange(result, as_json), stop)
+            return
+        report = exchange.push() if push else exchange.pull()
+    _print_exchange(report, as_json)
+    if report.problems:
+        raise typer.Exit(1)
+
+
+def _print_exchange(result: ExchangeReport | MemoriterError, as_json: bool) -> None:
+    from memoriter.cli import render
+    from memoriter.errors import MemoriterError
+
+    if isinstance(result, MemoriterError):
+        sys.stderr.write(f"memoriter: {result}\n")
+        return
+    render.show(
+        as_json, lambda results: results.ExchangeResult.model_validate(result), lambda: _print_notes(result)
+    )
+
+
+def _print_notes(report: ExchangeReport) -> None:
+    from memoriter.cli import render
+
+    lines = [f"{note.path}: {_describe(note)}" for note in report.notes]
+    lines.append(f"{render.count(report.same, 'note')} unchanged.")
+    sys.stdout.write(render.plain("\n".join(lines)) + "\n")
+    sys.stdout.flush()
+    for problem in report.problems:
+        sys.stderr.write(render.plain(f"memoriter: {problem.path}: {problem.reason}") + "\n")
+
+
+def _describe(note: ExchangedNote) -> str:
+    if note.action == "conflict":
+        return f"changed on both sides; both versions are kept, the other one as {note.copy}"
+    return WORDS[note.action]
