@@ -217,3 +217,30 @@ def test_the_engine_of_an_installed_package_answers(tmp_path: Path) -> None:
     (tmp_path / "more" / "a.md").write_text("A heron by the river.\n", encoding="utf-8")
     environ["MEMORITER_MEMORY__EXAMPLE__PATHS"] = str(tmp_path / "more")
     assert ask(path, SEARCH, **environ)["paths"] == ["MEMORY.md", f"{tmp_path}/more/a.md"]
+
+
+# ---- a store --------------------------------------------------------------------------------------------------
+
+TINY_STORE = """
+from pathlib import Path
+from memoriter.extension import Extension, Offer
+
+extension = Extension(name="tiny", stores={"tiny": Offer("example_extension:open_store")})
+
+def open_store(context):
+    from memoriter.store.opening import FileStore
+
+    server = Path(context.url.removeprefix("tiny://"))
+    return FileStore({"entries": server / "entries.db", "items": server / "items.db"}, context.settings)
+"""
+
+
+def test_a_store_of_another_package_is_chosen_by_the_scheme_of_the_url(home: Path) -> None:
+    path = installed(home / "site", "tiny = example_extension:extension", TINY_STORE)
+    (home / "server").mkdir()
+    url = f"tiny://{home / 'server'}"
+    added = run(path, home, "--store", url, "add", "Alice drinks green tea")
+    assert added.returncode == 0, added.stderr
+    listed = run(path, home, "--store", url, "--home", str(home / "another"), "list", "--json")
+    assert "Alice drinks green tea" in listed.stdout, listed.stderr
+    assert (home / "server" / "entries.db").exists()

@@ -17,6 +17,7 @@ from typing import Literal
 import apsw
 
 from memoriter.errors import StoreBroken, StoreError, StoreLocked
+from memoriter.files.locks import file_lock
 from memoriter.store.checksums import damaged_rows
 from memoriter.store.connection import (
     Handle,
@@ -388,3 +389,14 @@ def replaced_name(path: Path) -> Path:
     while (aside := path.with_name(f"{path.name}.replaced-{number}")).exists():
         number += 1
     return aside
+
+
+@contextlib.contextmanager
+def lock_file(path: Path, wait_s: float) -> Iterator[None]:
+    """Hold a lock file. Raises `LockTimeout` or `StoreError`."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(file_lock(path, wait_s))
+        except OSError as error:
+            raise StoreError(f"Cannot lock {path}: {error.strerror or error}.") from error
+        yield

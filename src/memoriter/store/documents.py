@@ -225,11 +225,6 @@ def chunks(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, Stor
     return {row[0]: _stored_chunk(*row) for row in rows}
 
 
-def chunks_of(connection: apsw.Connection, path: str) -> list[Chunk]:
-    """Return the chunks of one document in line order."""
-    return [stored.chunk for stored in stored_of(connection, path)]
-
-
 def stored_of(connection: apsw.Connection, path: str) -> list[StoredChunk]:
     """Return the chunks of one document in line order, each with its row."""
     statement = "select rowid from chunks where path = ? order by start_line, rowid"

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import apsw
 
 from memoriter import logs
-from memoriter.errors import IndexBroken, SchemaTooNew, StoreError
-from memoriter.files.locks import file_lock
+from memoriter.errors import IndexBroken, SchemaTooNew
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store import cache, documents, keywords
 from memoriter.store.connection import inode_of, translate_values
-from memoriter.store.database import Database, discard, move_away
+from memoriter.store.database import Database, discard, lock_file, move_away
 from memoriter.store.documents import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -161,11 +160,6 @@ class SqliteIndex(Healing):
                 known |= documents.chunks(connection, missing)
             return {row: known[row] for row in rows if row in known}
 
-    def chunks_of(self, path: str) -> list[Chunk]:
-        """Return the chunks of one document."""
-        with self._database.read() as connection:
-            return documents.chunks_of(connection, path)
-
     def stored_of(self, path: str) -> list[StoredChunk]:
         """Return the chunks of one document, each with its row."""
         with self._database.read() as connection:
@@ -197,7 +191,7 @@ class SqliteIndex(Healing):
 
     def lock(self, name: str, wait_s: float) -> contextlib.AbstractContextManager[None]:
         """Hold the lock file with this name, beside the database. Raises `LockTimeout` or `StoreError`."""
-        return _lock_file(self.path.with_name(f"{name}.lock"), wait_s)
+        return lock_file(self.path.with_name(f"{name}.lock"), wait_s)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[apsw.Connection]:
@@ -213,11 +207,7 @@ class SqliteIndex(Healing):
     def replace(
         self, document: Document, chunks: Sequence[Chunk], *, identity: Identity | None = None
     ) -> int:
-        """Replace the document with this path, from its ``from_line`` on. Return how many chunks have a vector.
-
-        A chunk gets its vector of this identity if that is in the cache. The others are found only by keyword until
-        `assign` gives them one.
-        """
+        """Replace the document with this path, from its ``from_line`` on. Return how many chunks have a vector."""
         hashes = [chunk.hash for chunk in chunks]
         with self._writing() as connection:
             embedded = cache.known(connection, identity, hashes) if identity else set()
@@ -230,10 +220,7 @@ class SqliteIndex(Healing):
             return len(hashes) - models.count("")
 
     def assign(self, rowids: Iterable[int], identity: Identity) -> int:
-        """Give chunks their vectors of this identity from the cache, each in a new row. Return how many.
-
-        Rows that were deleted meanwhile and chunks without a vector in the cache are left out.
-        """
+        """Give chunks their vectors of this identity from the cache, each in a new row. Return how many."""
         with self._writing() as connection:
             stored = documents.chunks(connection, rowids)
             embedded = cache.known(connection, identity, {item.chunk.hash for item in stored.values()})
@@ -340,11 +327,7 @@ class SqliteIndex(Healing):
         self._engine.refresh(identity)
 
     def erase(self, hashes: Iterable[str], identity: Identity | None) -> bool:
-        """Erase every byte of the vectors of these texts, unless chunks use them, and of deleted rows.
-
-        Return False if another process is reading, so that the log still has to be emptied. Raises
-        `StoreUnavailable` after all else is erased if a vector store on another machine does not answer.
-        """
+        """Erase every byte of the vectors of these texts. Return False if a reader keeps some of them in the log."""
         with self._writing() as connection:
             cache.drop(connection, hashes)
         self.left_elsewhere = remove_unused(self.path.parent, self.engine)
@@ -461,16 +444,6 @@ class SqliteIndex(Healing):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-@contextlib.contextmanager
-def _lock_file(path: Path, wait_s: float) -> Iterator[None]:
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(file_lock(path, wait_s))
-        except OSError as error:
-            raise StoreError(f"Cannot lock {path}: {error.strerror or error}.") from error
-        yield
 
 
 def _healing_message(reason: str, aside: str | None) -> str:

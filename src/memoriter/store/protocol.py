@@ -47,9 +47,6 @@ class Documents(Protocol):
     def chunks(self, rowids: Iterable[int]) -> dict[int, StoredChunk]:
         """Return the chunks in these rows. Deleted rows are left out."""
 
-    def chunks_of(self, path: str) -> list[Chunk]:
-        """Return the chunks of one document in line order."""
-
     def stored_of(self, path: str) -> list[StoredChunk]:
         """Return the chunks of one document in line order, each with its row."""
 

@@ -99,10 +99,6 @@ class PostgresIndex(Healing):
         with self._database.read() as connection:
             return rows_of.chunks(connection, self.name, rowids)
 
-    def chunks_of(self, path: str) -> list[Chunk]:
-        """Return the chunks of one document in line order."""
-        return [stored.chunk for stored in self.stored_of(path)]
-
     def stored_of(self, path: str) -> list[StoredChunk]:
         """Return the chunks of one document in line order, each with its row."""
         with self._database.read() as connection:

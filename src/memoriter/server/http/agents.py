@@ -38,7 +38,7 @@ class SettingsLoader:
     def __call__(self, agent: str) -> Settings:
         """Return the settings of an agent. Raise if they are wrong."""
         own: dict[str, object] = {"agent": agent, "home": self.settings.home}
-        if self.settings.store.url is None:  # a server holds the notes of every agent
+        if not self.settings.store.is_shared:  # a server holds the notes of every agent
             own["workspace"] = self.workspaces[agent]
         return load(config=self.config, arguments={**self.arguments, **own})
 

@@ -27,7 +27,7 @@ from memoriter.store import cache
 from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
 from memoriter.store.transactions import value
-from memoriter.store.vectors.nearest import blocks
+from memoriter.store.vectors.nearest import blocks, from_ranges, to_ranges
 from memoriter.store.vectors.sidefiles import best, identity_key, positions, products
 
 if TYPE_CHECKING:
@@ -429,25 +429,6 @@ class ExternalIndex:
 
 def _prefix(identity: Identity) -> str:
     return "v" + hashlib.sha256(json.dumps(identity_key(identity)).encode()).hexdigest()[:16]
-
-
-def to_ranges(rows: Rows) -> str:
-    """Return ascending rows as text: "1-3 7"."""
-    if not len(rows):
-        return ""
-    breaks = np.flatnonzero(np.diff(rows) > 1)
-    firsts = rows[np.concatenate(([0], breaks + 1))].tolist()
-    lasts = rows[np.concatenate((breaks, [len(rows) - 1]))].tolist()
-    return " ".join(
-        str(first) if first == last else f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True)
-    )
-
-
-def from_ranges(text: str) -> Rows:
-    """Return the rows of a text that `to_ranges` made."""
-    ends = [part.partition("-") for part in text.split()]
-    parts = [np.arange(int(first), int(last or first) + 1, dtype=np.int64) for first, _, last in ends]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
 _GET = "select value from meta where key = ?"
