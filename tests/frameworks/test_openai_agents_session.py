@@ -21,6 +21,9 @@ from memoriter import Memory
 from memoriter.errors import WriteError
 from memoriter.extensions.openai_agents.session import MemoriterSession
 
+# Loading the framework takes seconds in every worker.
+pytestmark = pytest.mark.integration
+
 OpenMemory = Callable[..., Memory]
 EXAMPLES = 500 if os.environ.get("MEMORITER_SOAK") else 20
 set_tracing_disabled(True)

@@ -26,6 +26,9 @@ from memoriter import Memory
 from memoriter.extensions.pydantic_ai.toolset import MemoriterMemory, MemoriterToolset
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
+# Loading the framework takes seconds in every worker.
+pytestmark = pytest.mark.integration
+
 OpenMemory = Callable[..., Memory]
 Given = MemoriterToolset[None] | MemoriterMemory[None]
 

@@ -49,7 +49,7 @@ def document(text: str) -> Document:
 
 
 @pytest.mark.requirement("B3")
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(texts, st.sampled_from([1, 8, 16, 40, 512]), st.sampled_from([0, 2, 8, 64]))
 def test_chunks_cover_the_text_with_correct_lines_within_the_limit(
     text: str, tokens: int, overlap: int

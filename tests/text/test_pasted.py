@@ -95,5 +95,5 @@ def test_hostile_text_takes_linear_time() -> None:
     ]
     begun = time.process_time()
     for text in hostile:
-        split_pasted(text * (60_000 // len(text)))
-    assert time.process_time() - begun < 60.0  # quadratic time would take many minutes
+        split_pasted(text * (20_000 // len(text)))
+    assert time.process_time() - begun < 20.0  # quadratic time would take minutes
