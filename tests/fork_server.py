@@ -23,7 +23,7 @@ from memoriter.memory import Memory  # noqa: F401
 LAZY_MODULES = [
     *("agent.plugins", "embedding", "entries.collection", "entries.search", "llm.budget", "llm.chat"),
     *("notes.extractive", "notes.flush", "notes.writer", "recall.inject", "search.search"),
-    *("entries.opening", "resident.calls", "sessions.seen_turns", "store.ledger", "store.vectors.scan"),
+    *("entries.collection", "resident.calls", "sessions.seen_turns", "store.ledger", "store.vectors.scan"),
     *("cli.app", "cli.entry_tables", "cli.render", "importing", "tools.doctor", "tools.table"),
 ]
 importlib.import_module("typer._adapters")  # of typer, when it reads the first option

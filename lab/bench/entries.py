@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from memoriter.entries import Draft, Entries
+from memoriter.entries.collection import context_of, open_entries
 from memoriter.entries.exchange import EntryLine, import_lines
-from memoriter.entries.opening import open_entries
 from memoriter.records import Entry
 from memoriter.testing import HashEmbedder
 
@@ -52,10 +52,11 @@ def filled(folder: Path, count: int, engine: str) -> Entries:
     statements = (
         Entry(str(uuid.UUID(int=chooser.getrandbits(128))), statement(chooser), "fact") for _ in range(count)
     )
-    import_lines(entries._store, (EntryLine(entry) for entry in statements), at=1.0, actor="bench")
-    entries._follower.follow()
-    assert entries._follower.embedder is not None
-    entries._index.refresh(entries._follower.embedder.identity)
+    context = context_of(entries)
+    import_lines(context.store, (EntryLine(entry) for entry in statements), at=1.0, actor="bench")
+    context.follower.follow()
+    assert context.follower.embedder is not None
+    context.follower.index.refresh(context.follower.embedder.identity)
     return entries
 
 

@@ -168,7 +168,7 @@ def delete_rows(home: Home, engine: str, word: str, by_time: bool) -> None:
     with open_memory(home, engine) as memory:
         memory.search(word)
         for entry in memory.entries.list():
-            with memory.entries._store.database.write() as connection:
+            with memory.entries._context.store.database.write() as connection:
                 connection.execute("delete from entries where id = ?", (entry.id,))
 
 

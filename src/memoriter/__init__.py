@@ -38,9 +38,10 @@ if TYPE_CHECKING:
     from memoriter.entries.drafts import Draft as Draft
     from memoriter.entries.drafts import DraftFields as DraftFields
     from memoriter.entries.editing import EntryChanges as EntryChanges
-    from memoriter.entries.erase import OtherCopies as OtherCopies
+    from memoriter.entries.forgetting import OtherCopies as OtherCopies
     from memoriter.entries.listing import EntryDetail as EntryDetail
     from memoriter.entries.listing import EntryFilters as EntryFilters
+    from memoriter.entries.listing import EntryStats as EntryStats
     from memoriter.entries.listing import RecallFilters as RecallFilters
     from memoriter.entries.search import FoundEntries as FoundEntries
     from memoriter.entries.search import Mode as Mode
@@ -151,8 +152,8 @@ _NAMES = {
     "entries.capture": "TurnLike",
     "entries.drafts": "Draft DraftFields",
     "entries.editing": "EntryChanges",
-    "entries.erase": "OtherCopies",
-    "entries.listing": "EntryDetail EntryFilters RecallFilters",
+    "entries.forgetting": "OtherCopies",
+    "entries.listing": "EntryDetail EntryFilters EntryStats RecallFilters",
     "entries.search": "FoundEntries Mode",
     "errors": "BackupError BadArgument BudgetSpent Cancelled ChatError ChatUnavailable ConfigError EditConflict "
     "EmbedderBusy EmbedderUnavailable EmbeddingError EngineBusy EngineError FrameworkMissing IndexBroken "

@@ -348,8 +348,8 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     """Build the collection of entries. It shares the embedder of a builtin engine."""
     from memoriter.entries import EntryOptions
     from memoriter.entries.capture import CaptureLimits
-    from memoriter.entries.lifecycle import CleanupOptions
-    from memoriter.entries.opening import connect_entries
+    from memoriter.entries.collection import connect_entries
+    from memoriter.entries.context import CleanupOptions
     from memoriter.search.rank import Weights
 
     learning, cleanup = settings.entries, settings.cleanup

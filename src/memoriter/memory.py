@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 from memoriter.build import build_engine, build_exchange, build_store, gateway_files, share_files
 from memoriter.engines import Engine
+from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.errors import StoreError
 from memoriter.memory_parts import MemoryParts
 from memoriter.notes.collection import Notes
@@ -405,7 +406,7 @@ class Memory:
         """
         self._parts.writer.prune(time.time() - self.settings.cleanup.ledger_days * 86_400)
         if self.has_entries:
-            self.entries.cleanup_if_due()
+            cleanup_if_due(self._parts.entry_context)
 
     def allows(self, session: str | None) -> bool:
         """Return whether this session may use the memory (`memory.scope`)."""

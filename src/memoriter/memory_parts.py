@@ -32,6 +32,8 @@ from memoriter.build import (
 )
 from memoriter.engines import Engine
 from memoriter.engines.copies import NoteCopies
+from memoriter.entries.collection import context_of
+from memoriter.entries.editing import mark_relayed
 from memoriter.entries.relation import contradicts
 from memoriter.errors import BadArgument, MemoriterError, MemoryClosed, NotFound, SourceError
 from memoriter.records import Answer, Excerpt, Hit, Query, Recall, Saved, Source, Trust, referenced_id
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.embedding import Embedder
     from memoriter.entries import Entries
+    from memoriter.entries.context import EntryContext
     from memoriter.entries.extract import Extractor
     from memoriter.notes.agent_folder import AgentFolder
     from memoriter.notes.collection import Notes
@@ -154,12 +157,17 @@ class MemoryParts:
         )
 
     @property
+    def entry_context(self) -> EntryContext:
+        """The store and the index of the entries."""
+        return context_of(self.entries)
+
+    @property
     def seen_turns(self) -> SeenTurns:
         """The turns that were captured before."""
         from memoriter.sessions.seen_turns import SeenTurns
 
         return self.open_once(
-            "seen turns", lambda: SeenTurns(self.settings.agent_folder, self.entries.digest)
+            "seen turns", lambda: SeenTurns(self.settings.agent_folder, self.entry_context.store.digest)
         )
 
     @property
@@ -222,7 +230,7 @@ class MemoryParts:
         self.check_open()
         ids = [ref for ref in refs if referenced_id(ref)]
         if ids and self.has_entries:
-            self.entries.mark_relayed(ids)
+            mark_relayed(self.entry_context, ids)
         for path in dict.fromkeys(ref for ref in refs if not referenced_id(ref)):
             self.notes.mark_relayed(path)
 

@@ -63,7 +63,7 @@ def contents(settings: Settings) -> dict[str, Any]:
             "recalls": memory.entries.recalls().recalls,
             "item": item,
             "notes": {note.path: memory.read(note.path).text for note in memory.notes.list()},
-            "refused": memory.entries.digest("The office machine makes coffee"),
+            "refused": memory.entries._context.store.digest("The office machine makes coffee"),
         }
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from memoriter.entries import Entries, EntryOptions
-from memoriter.entries.collection import INDEX_NAME
-from memoriter.entries.opening import connect_entries, open_entries
+from memoriter.entries.collection import INDEX_NAME, connect_entries, open_entries
 from memoriter.store import open_index
 from memoriter.testing import HashEmbedder
 

@@ -84,10 +84,10 @@ def test_recalled_text_fed_back_a_hundred_times_creates_nothing(entries: Entries
     entries.capture([Said("user", "I prefer tea over coffee."), Said("user", "我住在成都。")])
     known = entries.list()
     block = render([Line(e.id, e.type, e.text) for e in known], "r1", "en")
-    before = entries._store.seq()
+    before = entries._context.store.seq()
     for _ in range(100):
         entries.capture([Said("user", block), Said("user", f"{block}\n\nthanks"), Said("assistant", block)])
-    assert entries._store.seq() == before
+    assert entries._context.store.seq() == before
     assert entries.list() == known
 
 

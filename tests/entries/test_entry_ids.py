@@ -44,7 +44,7 @@ def test_python_accepts_every_form_of_an_id(memory: Memory, form: Callable[[str]
     assert [event.kind for event in memory.entries.history(named)] == ["add"]
     assert memory.entries.detail(named).entry.id == entry.id
     assert (memory.read(named).path, memory.read(named).text) == (f"entries/{entry.id}", TEXT)
-    assert memory.entries.complete_ids(named.strip(), limit=5) == [entry.id]
+    assert memory.entries._context.complete_ids(named.strip(), limit=5) == [entry.id]
     assert memory.entries.get_recall(named).id == recalled.id
     assert memory.entries.recalls(entry=named).total == 1
     assert memory.entries.update(named, importance=4).importance == 4

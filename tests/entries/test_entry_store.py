@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memoriter.entries import Draft, Entries
+from memoriter.entries.collection import open_entries
 from memoriter.entries.drafts import CATEGORIES, TYPES, category_of, expiry, from_share, type_of
 from memoriter.entries.exchange import export_lines, import_lines, parse_lines
-from memoriter.entries.opening import open_entries
 from memoriter.errors import BadArgument, EditConflict, NotFound, WriteError
 from memoriter.records import Entry
 from memoriter.text.words import normal_form
@@ -273,7 +273,7 @@ def test_a_stale_edit_is_a_conflict(entries: Entries) -> None:
     entry = remember(entries, "The port is 8080")
     entries.update(entry.id, importance=4)
     with pytest.raises(EditConflict):
-        entries._store.apply([Edit("update", replace(entry, text="lost"), entry)], at=1.0, by="late")
+        entries._context.store.apply([Edit("update", replace(entry, text="lost"), entry)], at=1.0, by="late")
 
 
 # ---- export and import ---------------------------------------------------------------------------------------
@@ -284,14 +284,14 @@ def test_export_and_import_preserve_everything(entries: Entries, tmp_path: Path,
     entry = remember(entries, "我喜欢喝茶 ☕", type="user_preference", tags=("饮料",), importance=4.5)
     entries.update(entry.id, text="我喜欢喝绿茶 ☕")
     remember(entries, 'quotes " and \\ and\nlines')
-    lines = list(export_lines(entries._store))
+    lines = list(export_lines(entries._context.store))
     other = open_entries(tmp_path / "other", clock=clock)
-    done = import_lines(other._store, parse_lines(lines), at=5.0, actor="import")
+    done = import_lines(other._context.store, parse_lines(lines), at=5.0, actor="import")
     assert (done.added, done.already) == (2, 0)
     seqless = [replace(e, seq=0) for e in entries.list()]
     assert [replace(e, seq=0) for e in other.list()] == seqless
     assert [e.kind for e in other.history(entry.id)] == ["add", "update"]
-    again = import_lines(other._store, parse_lines(lines), at=6.0, actor="import")
+    again = import_lines(other._context.store, parse_lines(lines), at=6.0, actor="import")
     assert (again.added, again.already) == (0, 2)
     other.undo(entry.id)
     assert other.get(entry.id).text == "我喜欢喝茶 ☕"
@@ -301,7 +301,10 @@ def test_export_and_import_preserve_everything(entries: Entries, tmp_path: Path,
 @pytest.mark.requirement("D5")
 def test_an_invalid_line_is_refused_with_its_number_and_nothing_is_imported(entries: Entries) -> None:
     good = Entry("00000000-0000-4000-8000-000000000001", "fine")
-    head, line = next(export_lines(entries._store)), json.dumps({"entry": {"id": good.id, "text": "fine"}})
+    head, line = (
+        next(export_lines(entries._context.store)),
+        json.dumps({"entry": {"id": good.id, "text": "fine"}}),
+    )
     for nonsense, words in [
         ("{", "not valid JSON"),
         ("[" * 100_000, ""),
@@ -314,5 +317,5 @@ def test_an_invalid_line_is_refused_with_its_number_and_nothing_is_imported(entr
         (json.dumps({"entry": {"id": good.id, "text": "x", "tags": "a"}}), "tags"),
     ]:
         with pytest.raises(WriteError, match=f"Line 3: .*{words}"):
-            import_lines(entries._store, parse_lines([head, line, nonsense]), at=1.0, actor="import")
+            import_lines(entries._context.store, parse_lines([head, line, nonsense]), at=1.0, actor="import")
         assert entries.list() == []

@@ -93,7 +93,7 @@ def test_recall_works_even_if_usage_cannot_be_counted(open_memory: Any) -> None:
     memory = open_memory()
     toolbox = Toolbox(memory)
     toolbox.call("memory_store", {"text": "I prefer green tea"})
-    with memory.entries._store.database.write() as connection:
+    with memory.entries._context.store.database.write() as connection:
         connection.execute(
             "create trigger full before update on entries begin select raise(fail, 'no room'); end"
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lab.soak.bytescan import holders
-from memoriter.entries import Draft, Entries
+from memoriter.entries import Draft, Entries, forgetting
 from memoriter.entries.exchange import export_lines
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.recall.inject import Injector
@@ -65,8 +65,8 @@ def test_a_forgotten_text_is_in_no_file(
     entries.update(merged.id, text=NEW + " again")
     recalled = Injector(entries).recall(f"what is the codename {SENTINEL} {CHINESE}?")
     assert SENTINEL in recalled.text
-    entries._index.refresh(entries._follower.embedder.identity)
-    list(export_lines(entries._store))
+    entries._context.follower.index.refresh(entries._context.follower.embedder.identity)
+    list(export_lines(entries._context.store))
     vectors = [
         np.asarray(row, dtype=np.float32).tobytes()
         for row in HashEmbedder().embed([OLD, NEW, NEW + " again"])
@@ -82,16 +82,16 @@ def test_a_forgotten_text_is_in_no_file(
     assert entries.get_recall(recalled.id).query == ""
     assert receipt.not_covered
     assert found() == []
-    entries.update_index()
+    entries._context.follower.follow()
     assert SENTINEL not in str(entries.search(SENTINEL, threshold=0).hits)
     entries.close()
     again = open_in_files(engine=engine)
-    again._index.set_meta(entries="")  # the derived index is rebuilt
-    again.update_index()
+    again._context.follower.index.set_meta(entries="")  # the derived index is rebuilt
+    again._context.follower.follow()
     assert found() == []
     assert len(again.list()) == 6
     with pytest.raises(NotFound):
-        again._store.get(merged.id)
+        again._context.store.get(merged.id)
     assert [event.kind for event in again.history(merged.id)][-1] == "forget"
     assert all(event.before is None and event.after is None for event in again.history(merged.id))
     with pytest.raises(EditConflict, match="cannot be restored"):
@@ -132,17 +132,17 @@ def test_an_entry_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp
     slow = SlowEmbedder()
     slow.slow = True
     reader = open_(slow)
-    reader._index.clear()
-    reader._index.erase([vector_hash(OLD)], None)
-    reader._index.set_meta(entries="")
-    thread = threading.Thread(target=reader._follower.follow)
+    reader._context.follower.index.clear()
+    reader._context.follower.index.erase([vector_hash(OLD)], None)
+    reader._context.follower.index.set_meta(entries="")
+    thread = threading.Thread(target=reader._context.follower.follow)
     thread.start()
     assert slow.begun.wait(120)
     other = open_(HashEmbedder())
     other.erase(entry.id)
     slow.go_on.set()
     thread.join(120)
-    reader._eraser.complete()
+    forgetting.complete(reader._context)
     vector = np.asarray(HashEmbedder().embed([OLD])[0], dtype=np.float32).tobytes()
     assert holders(tmp_path / "agent", SENTINEL, CHINESE, blobs=[vector]) == []
 
@@ -178,10 +178,9 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(
 ) -> None:
     entries = open_()
     entry = remember(entries, OLD)
-    monkeypatch.setattr(
-        entries._eraser, "complete", lambda _: ()
-    )  # killed before the derived copies were erased
+    monkeypatch.setattr(forgetting, "complete", lambda *_: ())  # killed before the derived copies were erased
     entries.erase(entry.id)
+    monkeypatch.undo()
     assert holders(tmp_path / "agent", SENTINEL) != []
     entries.close()
     open_()

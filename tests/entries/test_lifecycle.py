@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from memoriter.agent.service import MemoryService
 from memoriter.entries import Draft, Entries, EntryOptions
-from memoriter.entries.lifecycle import CleanupOptions
-from memoriter.entries.opening import open_entries
+from memoriter.entries.collection import open_entries
+from memoriter.entries.context import CleanupOptions
+from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.errors import NotFound
 from memoriter.records import CleanedUp, Entry
 from memoriter.store.entry_rows import EntryFilter
@@ -83,13 +84,13 @@ def test_cleanup_runs_automatically_once_per_interval(open_: Any, clock: Any) ->
     remember(entries, "The printer is in room four", type="workflow", on_purpose=False)
     clock.at += 91 * DAY
     remember(entries, "Something else", type="fact")
-    assert len(entries._store.find(EntryFilter(states=("expired",)))) == 1
+    assert len(entries._context.store.find(EntryFilter(states=("expired",)))) == 1
     remember(entries, "A workflow of ours", type="workflow")
     clock.at += 3600
-    assert entries.cleanup_if_due() is None
+    assert cleanup_if_due(entries._context) is None
     off = EntryOptions(cleanup=CleanupOptions(automatic=False))
     clock.at += 1000 * DAY
-    assert open_(options=off).cleanup_if_due() is None
+    assert cleanup_if_due(open_(options=off)._context) is None
 
 
 def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memory: Any) -> None:
@@ -98,7 +99,7 @@ def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memor
     [hit] = memory.search("printer", source="entries").hits
     assert memory.read(hit.path).text == "The printer is in room four"
     memory.entries.update(entry.id, expires_at=1.0)
-    memory.entries._lifecycle._clock = lambda: time.time() + DAY
+    memory.entries._context = replace(memory.entries._context, clock=lambda: time.time() + DAY)
     with MemoryService(memory):
         pass
     assert memory.entries.get(entry.id).state == "expired"
@@ -151,7 +152,7 @@ def test_one_command_under_a_wrong_clock_erases_nothing(entries: Entries, clock:
     assert wrong.clock is not None
     assert wrong.clock.startswith(f"The clock is {float(ahead)} days ahead")
     clock.at = right
-    repaired = entries.cleanup_if_due()
+    repaired = cleanup_if_due(entries._context)
     assert repaired is not None
     assert (repaired.restored, repaired.purged) == (4, 0)
     assert repaired.clock is not None
@@ -177,7 +178,7 @@ def test_a_wrong_clock_does_not_empty_the_recall_ledger(open_memory: Any) -> Non
     memory.remember("The printer is in room four")
     memory.recall("where is the printer?")
     memory.entries.cleanup()
-    memory.entries._lifecycle._clock = lambda: time.time() + 200 * DAY
+    memory.entries._context = replace(memory.entries._context, clock=lambda: time.time() + 200 * DAY)
     memory.entries.cleanup()
     memory.entries.cleanup()
     assert memory.entries.recalls().total == 1

@@ -43,7 +43,7 @@ def entry(number: int) -> Entry:
 
 
 def put(entries: Entries, records: list[Entry]) -> None:
-    entries._store.apply([Edit("add", one) for one in records], at=NOW, by="test")
+    entries._context.store.apply([Edit("add", one) for one in records], at=NOW, by="test")
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_the_pages_of_a_list_hold_every_entry_once(
     many: Entries, limit: int, narrowed: Any, sort: Any, *, ascending: bool
 ) -> None:
     found, totals = walked(many, limit, sort=sort, ascending=ascending, **narrowed)
-    everybody = [many.as_of_now(one) for one in many._store.find(EntryFilter(states=()))]
+    everybody = [many._context.as_of_now(one) for one in many._context.store.find(EntryFilter(states=()))]
     wanted = {one.id for one in everybody if EntryFilter(**narrowed).admits(one)}
     assert sorted(one.id for one in found) == sorted(wanted)
     assert totals == {len(wanted)}
@@ -129,7 +129,7 @@ def test_a_page_starts_anywhere_or_contains_a_given_entry(
 
 
 def test_expired_entries_are_listed_as_expired_before_the_cleanup(many: Entries) -> None:
-    over = [one for one in many._store.find(EntryFilter(states=())) if one.expires_at is not None]
+    over = [one for one in many._context.store.find(EntryFilter(states=())) if one.expires_at is not None]
     expired, _ = walked(many, 50, states=("expired",))
     assert {one.id for one in over if one.state == "active"} <= {one.id for one in expired}
     assert {one.state for one in expired} == {"expired"}
@@ -226,7 +226,7 @@ def test_a_store_of_the_first_schema_is_migrated(open_in_files: Any, tmp_path: A
     entries = open_in_files()
     done = entries.add_draft(Draft("I drink green tea", "fact"))
     assert [one.id for one in entries.page().entries] == [done.entry.id]
-    assert entries.check(deep=True) == []
+    assert entries._context.store.check(deep=True) == []
 
 
 def test_the_timeline_counts_events(entries: Entries, clock: Any) -> None:
@@ -249,8 +249,8 @@ def test_the_timeline_counts_what_recalls_added_and_how_the_memory_grew(entries:
     clock.at += 10
     entries.add_draft(Draft("I live in Berlin", "fact"))
     found = Considered("entry", tea.id, True, "relevant", 0.9, (), tea.text)
-    entries.add_recall(Recall("r1", clock.at, "host", None, "tea", 20, 7, (found,), "tea"), [tea.id])
-    entries.add_recall(Recall("r2", clock.at, "host", None, "tea", 20, 5, (found, found), "tea"), [])
+    entries._context.add_recall(Recall("r1", clock.at, "host", None, "tea", 20, 7, (found,), "tea"), [tea.id])
+    entries._context.add_recall(Recall("r2", clock.at, "host", None, "tea", 20, 5, (found, found), "tea"), [])
     buckets = entries.timeline(since=start - 5, until=start + 15, buckets=2)
     assert [(one.entries, one.recalls, one.hits, one.tokens) for one in buckets] == [
         (1, 0, 0, 0),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from lab.evals.merge import HALVES, LANGUAGES, judged, losses, missed, pairs, wrong_merges
 from memoriter.entries import Draft, Entries
+from memoriter.entries.collection import open_entries
 from memoriter.entries.merge import Neighbour, edits, judge
-from memoriter.entries.opening import open_entries
 from memoriter.entries.relation import relation
 from memoriter.records import Remembered
 
@@ -50,7 +50,7 @@ def test_a_refinement_supersedes_the_entry_it_refines(entries: Entries) -> None:
 )
 def test_a_contradiction_supersedes_and_the_old_one_stays_as_history(open_: Any, old: str, new: str) -> None:
     entries = open_()
-    entries._follower.embedder = None  # words alone: the hashing embedder knows no meaning
+    entries._context.follower.embedder = None  # words alone: the hashing embedder knows no meaning
     first = say(entries, old).entry
     done = say(entries, new)
     assert first is not None
@@ -73,7 +73,7 @@ def test_merging_stays_within_a_type(entries: Entries) -> None:
 
 
 def test_a_statement_of_unknown_type_takes_the_type_of_what_it_is_about(entries: Entries) -> None:
-    entries._follower.embedder = None
+    entries._context.follower.embedder = None
     say(entries, "Run the tests before the linter", type="workflow")
     changed = say(entries, "Run the linter before the tests", type="other")
     refined = say(entries, "Run the linter before the tests, even on branches", type="other")
@@ -85,7 +85,7 @@ def test_a_statement_of_unknown_type_takes_the_type_of_what_it_is_about(entries:
 
 @pytest.mark.requirement("X16")
 def test_a_less_trusted_statement_never_changes_a_more_trusted_entry(entries: Entries) -> None:
-    entries._follower.embedder = None
+    entries._context.follower.embedder = None
     mine = say(entries, "I live in Paris").entry
     assert say(entries, "I moved to Berlin", trust="untrusted").action == "added"
     assert mine is not None
@@ -118,7 +118,7 @@ ADDITIONS = (
 @pytest.mark.requirement("X16")
 @pytest.mark.parametrize("own", STATEMENTS)
 def test_a_repetition_never_raises_the_trust_of_other_words(entries: Entries, own: str) -> None:
-    entries._follower.embedder = None
+    entries._context.follower.embedder = None
     for english, chinese in ADDITIONS:
         outside = own + (english if own.isascii() else chinese)
         other = say(entries, outside, trust="untrusted", importance=5, tags=("evil",)).entry
@@ -130,7 +130,7 @@ def test_a_repetition_never_raises_the_trust_of_other_words(entries: Entries, ow
         assert {e.text for e in entries.list() if e.trust == "owner"} == {own}
         entries.erase(mine.id)
         entries.erase(other.id)
-        entries._store.clear_tombstone(own)  # some of the additions are only punctuation
+        entries._context.store.clear_tombstone(own)  # some of the additions are only punctuation
 
 
 @pytest.mark.parametrize("trust", ["agent", "untrusted"])
@@ -148,7 +148,7 @@ def test_a_repetition_never_raises_the_trust_of_other_words(entries: Entries, ow
 def test_a_refinement_of_the_owner_keeps_the_owners_trust(
     entries: Entries, seed: str, refined: str, trust: str
 ) -> None:
-    entries._follower.embedder = None
+    entries._context.follower.embedder = None
     first = say(entries, seed, trust=trust).entry
     mine = say(entries, refined, trust="owner").entry
     assert first is not None
@@ -186,7 +186,7 @@ def test_the_same_text_of_a_more_trusted_speaker_replaces_the_entry(entries: Ent
     ],
 )
 def test_a_changed_mind_supersedes(entries: Entries, old: str, new: str) -> None:
-    entries._follower.embedder = None
+    entries._context.follower.embedder = None
     say(entries, old)
     assert (say(entries, new).action, texts(entries)) == ("superseded", [new])
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from memoriter.entries import Draft, Entries
-from memoriter.entries.erase import MAX_CANDIDATES, sure_hit
+from memoriter.entries import Draft, Entries, forgetting
+from memoriter.entries.forgetting import MAX_CANDIDATES, sure_hit
 from memoriter.errors import MemoriterError, StoreError, StoreUnavailable
 from memoriter.records import Considered, Entry, EntryHit, Explanation, NoteLine, Recall, Receipt, Selection
 from memoriter.sentences import sentence
@@ -108,7 +108,7 @@ def test_an_index_that_cannot_be_written_is_named_and_erased_at_the_next_start(
         raise error
 
     entry = remember(entries)
-    monkeypatch.setattr(entries._index, "erase", fail)
+    monkeypatch.setattr(entries._context.follower.index, "erase", fail)
     with caplog.at_level(logging.WARNING):
         receipt = entries.erase(entry.id)
     pending = sentence("forget.index_pending", why="The disk is full")
@@ -116,9 +116,9 @@ def test_an_index_that_cannot_be_written_is_named_and_erased_at_the_next_start(
     assert [record.getMessage() for record in caplog.records] == [
         "the index still contains forgotten entries: The disk is full."
     ]
-    assert entries._eraser.is_pending() is True
+    assert forgetting.is_pending(entries._context) is True
     again = open_in_files()
-    assert again._eraser.is_pending() is False
+    assert forgetting.is_pending(again._context) is False
 
 
 def test_a_remote_store_that_does_not_answer_is_named_and_asked_again_at_the_next_start(
@@ -128,8 +128,8 @@ def test_a_remote_store_that_does_not_answer_is_named_and_asked_again_at_the_nex
         raise StoreUnavailable("It does not answer.")
 
     entry = remember(entries)
-    monkeypatch.setattr(entries._index, "erase", fail)
-    monkeypatch.setattr(entries._index, "left_elsewhere", ("Pinecone",))
+    monkeypatch.setattr(entries._context.follower.index, "erase", fail)
+    monkeypatch.setattr(entries._context.follower.index, "left_elsewhere", ("Pinecone",))
     with caplog.at_level(logging.WARNING):
         receipt = entries.erase(entry.id)
     pending = sentence("forget.remote_pending", store="scan", why="It does not answer")
@@ -137,10 +137,10 @@ def test_a_remote_store_that_does_not_answer_is_named_and_asked_again_at_the_nex
     assert [record.getMessage() for record in caplog.records] == [
         "the vectors of forgotten entries are not deleted yet: It does not answer."
     ]
-    assert entries._eraser.is_pending()
+    assert forgetting.is_pending(entries._context)
     monkeypatch.undo()
-    entries._eraser.resume()
-    assert not entries._eraser.is_pending()
+    forgetting.resume(entries._context)
+    assert not forgetting.is_pending(entries._context)
 
 
 @pytest.mark.parametrize("database", ["_store", "_index"])
@@ -149,26 +149,28 @@ def test_a_log_that_another_process_reads_is_named(
 ) -> None:
     entry = remember(entries)
     monkeypatch.setattr("memoriter.store.database.PURGE_S", 0.0)
-    inner = entries._store.database if database == "_store" else entries._index._database  # type: ignore[attr-defined]
+    inner = (
+        entries._context.store.database if database == "_store" else entries._context.follower.index._database
+    )  # type: ignore[attr-defined]
     monkeypatch.setattr(inner, "_empty_log", lambda: False)
     assert entries.erase(entry.id).not_covered == (*KEPT, sentence("forget.busy_logs"))
-    assert not entries._eraser.is_pending()
+    assert not forgetting.is_pending(entries._context)
 
 
 def test_vectors_in_pinecone_have_copies_that_cannot_be_reached(
     entries: Entries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = remember(entries)
-    monkeypatch.setattr(entries._index, "remote", "Pinecone")
+    monkeypatch.setattr(entries._context.follower.index, "remote", "Pinecone")
     remote = (*KEPT[:-1], sentence("forget.remote", store="Pinecone"), KEPT[-1])
     assert entries.erase(entry.id, dry_run=True).not_covered == remote
-    monkeypatch.setattr(entries._follower, "embedder", None)  # then no vector was ever sent
+    monkeypatch.setattr(entries._context.follower, "embedder", None)  # then no vector was ever sent
     assert entries.erase(entry.id, dry_run=True).not_covered == KEPT
 
 
 def test_entries_without_an_embedder_are_erased(open_in_files: Any) -> None:
     entries = open_in_files(False)
-    assert entries._follower.embedder is None
+    assert entries._context.follower.embedder is None
     entry = remember(entries)
     assert entries.erase(entry.id) == Receipt((entry.id,), COVERED, KEPT)
 
@@ -177,19 +179,20 @@ def test_opening_leaves_an_erasure_to_the_process_that_is_completing_it(
     entries: Entries, open_in_files: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = remember(entries)
-    monkeypatch.setattr(entries._eraser, "complete", lambda _: ())  # killed before the index was erased
+    monkeypatch.setattr(forgetting, "complete", lambda *_: ())  # killed before the index was erased
     entries.erase(entry.id)
-    with entries._index.lock("erasure", 0.0):
-        assert open_in_files()._eraser.is_pending() is True
-    assert open_in_files()._eraser.is_pending() is False
+    monkeypatch.undo()
+    with entries._context.follower.index.lock("erasure", 0.0):
+        assert forgetting.is_pending(open_in_files()._context) is True
+    assert forgetting.is_pending(open_in_files()._context) is False
 
 
 def test_opening_without_an_interrupted_erasure_erases_nothing(
     entries: Entries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    completed = list[float]()
-    monkeypatch.setattr(entries._eraser, "complete", completed.append)
-    entries._eraser.resume()
+    completed = list[object]()
+    monkeypatch.setattr(forgetting, "complete", lambda *asked: completed.append(asked))
+    forgetting.resume(entries._context)
     assert completed == []
 
 
@@ -198,7 +201,7 @@ def test_opening_without_an_interrupted_erasure_erases_nothing(
 
 def recall(entries: Entries, query: str, session: str, *refs: str, block: str = "") -> None:
     considered = tuple(Considered("entry", ref, True, "", 0.5) for ref in refs)
-    entries.add_recall(
+    entries._context.add_recall(
         Recall(f"{session} {query}", 1.0, "python", session, query, 0, 0, considered, block), ()
     )
 
@@ -247,7 +250,7 @@ def test_recalls_of_a_session_are_cleared_with_its_entries(entries: Entries) -> 
 
 def test_a_forgotten_text_is_not_captured_again_but_a_purged_one_is(entries: Entries) -> None:
     entry = remember(entries)
-    entries._eraser.erase([entry.id], actor="cleanup", tombstones=False)
+    forgetting._erase_ids(entries._context, [entry.id], actor="cleanup", tombstones=False)
     assert entries.add_draft(Draft(TEXT, "fact", on_purpose=False)).action == "added"
     entries.erase(entries.list()[0].id)
     assert entries.add_draft(Draft(TEXT, "fact", on_purpose=False)).action == "refused"

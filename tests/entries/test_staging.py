@@ -40,7 +40,7 @@ def test_entries_of_an_agent_are_staged_and_not_found(careful: Entries) -> None:
     assert (entry.state, staged(careful)) == ("staged", ["The deploy key is kept in the vault 密钥"])
     assert careful.search("deploy key vault 密钥", threshold=0).hits == ()
     assert careful.list() == []
-    assert careful.stats()["total"] == 0
+    assert careful.stats().total == 0
     assert [event.kind for event in careful.history(entry.id)] == ["stage"]
     assert careful.add_draft(Draft("I drink tea", "fact")).action == "added"
 
@@ -212,7 +212,7 @@ def test_forgetting_covers_staged_entries_absorbed_by_a_paraphrase(careful: Entr
 
 
 def test_an_export_contains_staged_entries(careful: Entries, tmp_path: Path, clock: Any) -> None:
-    from memoriter.entries.opening import open_entries
+    from memoriter.entries.collection import open_entries
 
     entry = stored(careful, "The deploy key is in the vault")
     lines = "\n".join(careful.export())
@@ -253,14 +253,14 @@ def test_a_kill_right_after_the_approval_loses_nothing(
     careful: Entries, open_: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = stored(careful, "The deploy key is in the vault")
-    follow = careful._follower.try_follow
+    follow = careful._context.follower.try_follow
 
     def killed(vectors: Any = None, *, embed: bool = True) -> None:
         if vectors is not None:  # the change is on disk, but not yet in the derived index
             raise KeyboardInterrupt
         follow(embed=embed)
 
-    monkeypatch.setattr(careful._follower, "try_follow", killed)
+    monkeypatch.setattr(careful._context.follower, "try_follow", killed)
     with pytest.raises(KeyboardInterrupt):
         careful.approve([entry.id])
     careful.close()

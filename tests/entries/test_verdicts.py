@@ -216,9 +216,9 @@ def test_an_approved_repetition_is_absorbed() -> None:
 
 
 def near(entries: Entries, text: str, *, vector: Any = None) -> list[tuple[str, float | None]]:
-    entries._follower.try_follow(embed=False)
-    cosines = cosines_near(entries._follower, Draft(text), vector)
-    found, _ = neighbours(entries._store, Nearby(cosines, entries._store.seq()))
+    entries._context.follower.try_follow(embed=False)
+    cosines = cosines_near(entries._context.follower, Draft(text), vector)
+    found, _ = neighbours(entries._context.store, Nearby(cosines, entries._context.store.seq()))
     return [(one.entry.text, one.cosine and round(one.cosine, 3)) for one in found]
 
 
@@ -239,7 +239,7 @@ def test_neighbours_are_found_by_words_and_by_vectors_nearest_first(entries: Ent
     assert near(entries, text, vector=embedded(text) * 0) == [
         (known, 0.0) for known, _ in near(entries, text)
     ]
-    entries._follower.embedder = None
+    entries._context.follower.embedder = None
     assert near(entries, text, vector=embedded(text)) == near(entries, text)
 
 
@@ -259,8 +259,8 @@ def test_eight_neighbours_by_vector_and_four_rare_words(entries: Entries) -> Non
     vector = embedded("entirely unrelated")
     assert len(near(entries, "unknown words", vector=vector)) == 8
     ids = [entry.id for entry in entries.list()]
-    cosines = cosines_near(entries._follower, Draft(text), None)
-    found, _ = neighbours(entries._store, Nearby(cosines, entries._store.seq()))
+    cosines = cosines_near(entries._context.follower, Draft(text), None)
+    found, _ = neighbours(entries._context.store, Nearby(cosines, entries._context.store.seq()))
     order = [one.entry.id for one in found]
     assert order == sorted(set(order) & set(ids))
 
@@ -271,10 +271,10 @@ def test_entries_that_the_index_does_not_contain_yet_are_neighbours_without_a_co
     for text in ("The heron nests in May", "The heron sleeps", "Invoices are paid on Fridays"):
         entries.add_draft(Draft(text, "fact"))
     invoices, sleeps, nests = entries.list()
-    seq, cosines = entries._store.seq(), {(nests.id, nests.text): 0.5, (sleeps.id, sleeps.text): 0.7}
+    seq, cosines = entries._context.store.seq(), {(nests.id, nests.text): 0.5, (sleeps.id, sleeps.text): 0.7}
 
     def found(since: int) -> list[tuple[str, float | None]]:
-        near, _ = neighbours(entries._store, Nearby(cosines, since))
+        near, _ = neighbours(entries._context.store, Nearby(cosines, since))
         return [(one.entry.id, one.cosine) for one in near]
 
     assert found(seq) == [(sleeps.id, 0.7), (nests.id, 0.5)]
@@ -292,11 +292,11 @@ def test_only_the_newest_entries_are_compared_if_the_index_is_far_behind(
         entries.add_draft(Draft(f"item{number} common", "fact"))
     assert merge.MAX_UNINDEXED == 256
     monkeypatch.setattr(merge, "MAX_UNINDEXED", 3)
-    found, uncompared = neighbours(entries._store, Nearby({}, 0))
+    found, uncompared = neighbours(entries._context.store, Nearby({}, 0))
     assert uncompared == 1
     assert sorted(one.entry.text for one in found) == [f"item{number} common" for number in (1, 2, 3)]
     oldest = next(entry for entry in entries.list() if entry.text == "item0 common")
     entries.update(oldest.id, tags=["changed"])
-    found, uncompared = neighbours(entries._store, Nearby({}, 0))
+    found, uncompared = neighbours(entries._context.store, Nearby({}, 0))
     assert uncompared == 1
     assert sorted(one.entry.text for one in found) == [f"item{number} common" for number in (0, 2, 3)]

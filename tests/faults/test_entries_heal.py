@@ -62,9 +62,9 @@ WAYS: dict[str, Callable[[Memory], object]] = {
     "forget": forget,
     "list": lambda memory: memory.entries.list(),
     "page": lambda memory: memory.entries.page(query="quartz35"),
-    "pending": lambda memory: memory.entries.count_pending(),
+    "pending": lambda memory: memory.entries._context.count_pending(),
     "sync": lambda memory: memory.sync(verify=True),
-    "probe": lambda memory: memory.entries.probe_vector(),
+    "probe": lambda memory: memory.entries._context.probe_vector(),
 }
 
 

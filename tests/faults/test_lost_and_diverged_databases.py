@@ -79,7 +79,7 @@ def test_a_flipped_letter_in_a_text_is_reported_by_a_deep_check(home: Path) -> N
         [entry] = (
             entry for entry in memory.entries.list() if "quartz8." in entry.text and "n7" in entry.text
         )
-        assert memory.entries.check(deep=True) == [
+        assert memory.entries._context.store.check(deep=True) == [
             f"1 row is damaged in the table entries: {entry.id}.",
             "1 row is damaged in the table events: 8.",
         ]
@@ -102,7 +102,7 @@ def test_a_change_of_any_value_past_the_program_is_reported_and_a_change_by_it_i
         memory.erase(memory.entries.list()[5].id)
         memory.entries.undo(memory.entries.list()[3].id)
         memory.entries.cleanup()
-        assert memory.entries.check(deep=True) == []
+        assert memory.entries._context.store.check(deep=True) == []
     file = home / "agents/main/memory.db"
     connection = apsw.Connection(str(file))
     for (trigger,) in connection.execute("select name from sqlite_schema where type = 'trigger'").fetchall():
@@ -246,7 +246,7 @@ def test_any_damage_to_the_database_is_an_error_of_this_package(home: Path, seed
             memory.entries.timeline,
             lambda: [memory.entries.history(entry.id) for entry in memory.entries.list()],
             lambda: list(memory.entries.export()),
-            lambda: memory.entries.check(deep=True),
+            lambda: memory.entries._context.store.check(deep=True),
             lambda: memory.recall("quartz3"),
             memory.entries.recalls,
             lambda: memory.remember("The office moved to Lyon."),

@@ -337,14 +337,14 @@ def test_the_first_search_after_a_large_import_answers_from_keywords_and_counts_
 ) -> None:
     memory, embedder = open_slow(open_memory, **ONE_SHOT)
     entries = memory.entries
-    entries._follower._clock = lambda: embedder.now
+    entries._context.follower._clock = lambda: embedder.now
     texts = [f"The stork with the ring {number * 7919} is called Nr{number * 31}." for number in range(20)]
     entries.import_(json.dumps(texts))
     seen = [entries.missing_vectors()]
     for _ in range(3):
         answer = memory.search("ring 7919", source="entries")
         assert "ring 7919 " in answer.hits[0].snippet
-        assert (answer.degraded, entries.count_pending()["vectors"]) == (
+        assert (answer.degraded, entries._context.count_pending()["vectors"]) == (
             entries.missing_vectors(),
             20 - embedder.texts,
         )
@@ -364,10 +364,10 @@ def test_an_open_memory_embeds_imported_entries_in_the_background(open_memory) -
     entries = memory.entries
     for number in range(3):
         entries.add(f"The stork with the ring {number * 7919} is called Nr{number * 31}.", "fact")
-    with entries._index.transaction():
-        entries._index.clear()
-        entries._index.set_meta(entries="")
-    follower = entries._follower
+    with entries._context.follower.index.transaction():
+        entries._context.follower.index.clear()
+        entries._context.follower.index.set_meta(entries="")
+    follower = entries._context.follower
     follower._clock = lambda: embedder.now
     embedder.now += 1000
     assert follower._background is not None
@@ -391,7 +391,7 @@ class WaitingEmbedder(HashEmbedder):
 def test_after_a_large_import_a_search_leaves_all_vectors_to_the_background(open_memory) -> None:
     embedder = WaitingEmbedder()
     memory = open_memory(embedder)
-    follower = memory.entries._follower
+    follower = memory.entries._context.follower
     follower._block = 4
     texts = [f"The stork with the ring {number * 7919} is called Nr{number * 31}." for number in range(20)]
     memory.entries.import_(json.dumps(texts))

@@ -340,6 +340,7 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "read": (("memory/a.md",), {}),
     "remember": (("x",), {}),
     "forget": (("x",), {}),
+    "erase": (("x",), {}),
     "recall": (("x",), {}),
     "brief": (("x",), {}),
     "capture": (([],), {"session": "s"}),

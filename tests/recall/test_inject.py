@@ -8,7 +8,7 @@ import pytest
 from hostile_memories import HOSTILE
 
 from memoriter.entries import Draft, Entries
-from memoriter.entries.opening import open_entries
+from memoriter.entries.collection import open_entries
 from memoriter.errors import NotFound
 from memoriter.recall.inject import Budget, Injector
 from memoriter.recall.render import Line, read_back, render
@@ -175,7 +175,7 @@ def test_a_hundred_hostile_memories(entries: Entries, injector: Injector) -> Non
 
 
 def test_a_broken_memory_does_not_break_the_agent(entries: Entries, injector: Injector) -> None:
-    entries._store.close()
+    entries._context.store.close()
     done = injector.recall("anything")
     assert done.text == ""
     assert done.degraded
@@ -183,7 +183,7 @@ def test_a_broken_memory_does_not_break_the_agent(entries: Entries, injector: In
 
 def test_recall_works_on_a_full_disk(entries: Entries, injector: Injector) -> None:
     tea = add(entries, "I drink green tea every morning", importance=4)
-    with entries._store.database.write() as connection:
+    with entries._context.store.database.write() as connection:
         connection.execute("pragma max_page_count = 1")  # the file cannot grow
     recorded = (injector.recall("what tea do I drink?") for _ in range(1000))
     done = next(one for one in recorded if one.degraded)  # the existing pages have some room

@@ -9,8 +9,9 @@ import pytest
 
 from memoriter import Memory
 from memoriter.entries import Entries, EntryOptions
-from memoriter.entries.lifecycle import CleanupOptions
-from memoriter.entries.opening import open_entries
+from memoriter.entries.collection import open_entries
+from memoriter.entries.context import CleanupOptions
+from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.recall.inject import Injector
 from memoriter.store.connection import value
 from memoriter.testing import HashEmbedder, sample_workspace
@@ -50,7 +51,7 @@ def open_(tmp_path: Path, clock: Clock) -> Iterator[Callable[[CleanupOptions], E
 
 def considered(entries: Entries) -> set[str]:
     """Return the recalls that have lines in the ledger."""
-    with entries._store.database.read() as connection:
+    with entries._context.store.database.read() as connection:
         return {str(row[0]) for row in connection.execute("select distinct recall_id from recalled")}
 
 
@@ -75,7 +76,7 @@ def pass_days(days: int, entries: Entries, clock: Clock) -> None:
     """Advance the clock day by day. A clock that jumps is reported and deletes nothing."""
     for _ in range(days):
         clock.at += DAY
-        entries.cleanup_if_due()
+        cleanup_if_due(entries._context)
 
 
 def test_recalls_are_deleted_after_their_retention_time(
@@ -100,7 +101,7 @@ def test_maintenance_deletes_recalls_that_are_older_than_the_settings_allow(tmp_
         memory.entries.add("I drink green tea every morning", "user_preference")
         recall_ids = [memory.recall("which tea do I drink?").id for _ in range(3)]
         assert [head.id for head in memory.entries.recalls(limit=100).recalls] == recall_ids[::-1]
-        with memory.entries._store.database.write() as connection:
+        with memory.entries._context.store.database.write() as connection:
             connection.execute("update recalls set at = at - 31 * 86400 where id = ?", (recall_ids[1],))
             connection.execute("delete from meta where key = 'seen'")
         memory.maintain()
@@ -108,5 +109,5 @@ def test_maintenance_deletes_recalls_that_are_older_than_the_settings_allow(tmp_
             recall_ids[2],
             recall_ids[0],
         ]
-        with memory.entries._store.database.read() as connection:
+        with memory.entries._context.store.database.read() as connection:
             assert value(connection, "select count(*) from recalls") == 2

@@ -9,6 +9,7 @@ from fake_pinecone import KEY, FakePinecone, pinecone_server
 
 from memoriter import Memory
 from memoriter.config import load
+from memoriter.entries.forgetting import complete
 from memoriter.memory import parts_of
 from memoriter.tools.doctor import check_memory
 
@@ -81,14 +82,14 @@ def test_forgetting_while_pinecone_is_down_is_completed_at_the_next_start(
 ) -> None:
     remembered = memory.remember("My old address is 5 Elm Street")
     memory.entries.cleanup()
-    memory.entries._index.refresh(parts_of(memory).embedder.identity)  # uploads the vector
+    memory.entries._context.follower.index.refresh(parts_of(memory).embedder.identity)  # uploads the vector
     [namespace] = [name for name, vectors in account.namespaces.items() if vectors]
     account.fault = "500"
     receipt = memory.entries.erase(remembered.entry.id)
     assert any(line.startswith("vectors in Pinecone, not deleted yet") for line in receipt.not_covered)
     assert len(account.namespaces[namespace]) == 1
     account.fault = None
-    memory.entries._eraser.complete()
+    complete(memory.entries._context)
     assert not account.namespaces.get(namespace)
 
 
@@ -96,7 +97,7 @@ def test_forgetting_after_a_switch_to_another_engine_says_what_is_left_there(
     account: FakePinecone, memory: Memory, open_memory: Callable[..., Memory]
 ) -> None:
     remembered = memory.remember("My old address is 5 Elm Street")
-    memory.entries._index.refresh(parts_of(memory).embedder.identity)  # uploads the vector
+    memory.entries._context.follower.index.refresh(parts_of(memory).embedder.identity)  # uploads the vector
     memory.close()
     receipt = open_memory().entries.erase(remembered.entry.id)
     assert receipt.not_covered[-1] == (

@@ -232,6 +232,8 @@ def status(
 @app.command()
 def stats(context: typer.Context, as_json: Json = False) -> None:
     """Count files, chunks, bytes and entries."""
+    from dataclasses import asdict
+
     from memoriter.cli import render
     from memoriter.errors import MemoriterError
     from memoriter.sentences import join
@@ -239,7 +241,7 @@ def stats(context: typer.Context, as_json: Json = False) -> None:
     with context.obj.memory() as memory:
         status = memory.status()
         try:
-            entry_counts, note = memory.entries.stats() if memory.has_entries else None, None
+            entry_counts, note = asdict(memory.entries.stats()) if memory.has_entries else None, None
         except MemoriterError as error:  # the files can still be counted
             entry_counts, note = None, str(error)
     status = replace(status, degraded=join(status.degraded, note))

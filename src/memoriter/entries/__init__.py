@@ -4,7 +4,8 @@
 `extract` (a language model) decide which statements of a turn are stored.
 """
 
-from memoriter.entries.collection import Entries, EntryOptions
+from memoriter.entries.collection import Entries
+from memoriter.entries.context import EntryOptions
 from memoriter.entries.drafts import Draft
 
 __all__ = ["Draft", "Entries", "EntryOptions"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from memoriter.entries import merge
 from memoriter.entries.drafts import MAX_TAGS, Draft, clean_entry, expiry
@@ -21,14 +21,19 @@ from memoriter.sentences import sentence
 from memoriter.store.entry_store import Edit, EntryStore, Step
 from memoriter.text.words import normal_form
 
+if TYPE_CHECKING:
+    from memoriter.entries.context import EntryContext
+
 
 def undo(
-    store: EntryStore, *, entry_id: str | None, at: float, actor: str, if_seq: int | None = None
+    context: EntryContext, entry_id: str | None = None, *, if_seq: int | None = None, actor: str = "owner"
 ) -> tuple[list[EntryEvent], tuple[Entry, ...]]:
-    """Undo the newest change that is in effect, of one entry or of all.
+    """Undo the newest change, of one entry or of all; return the undone events and the entries as they are now.
 
-    Return the undone events and the entries as they are now.
+    The next call undoes the change before, and `redo` makes the change again. Changes of erased entries are skipped.
+    With ``if_seq`` something is undone only if the newest event has this sequence number.
     """
+    store, entry_id, at = context.store, context.full_id(entry_id), context.clock()
     with store.transaction():
         newest = next(store.newest_steps(entry_id), None)
         if if_seq is not None and (newest is None or newest.seq != if_seq):
@@ -48,9 +53,13 @@ def undo(
 
 
 def redo(
-    store: EntryStore, *, entry_id: str | None, at: float, actor: str
+    context: EntryContext, entry_id: str | None = None, *, actor: str = "owner"
 ) -> tuple[list[EntryEvent], tuple[Entry, ...]]:
-    """Make the change again that was undone last; return the events of the undo and the entries as they are now."""
+    """Make the change again that was undone last, of one entry or of all.
+
+    Return the events of the undo and the entries as they are now. A change after the undo leaves nothing to redo.
+    """
+    store, entry_id, at = context.store, context.full_id(entry_id), context.clock()
     with store.transaction():
         change = _change_to_redo(store.newest_steps(entry_id))
         events = [] if change is None else store.change(change)
@@ -114,8 +123,14 @@ def _inverse(event: EntryEvent, now: Entry | None, kind: str) -> Edit:
     return Edit(kind, before, now, note=sentence("history.undo", kind=event.kind, seq=event.seq))
 
 
-def undo_import(store: EntryStore, entries: Mapping[str, int], *, at: float, actor: str) -> tuple[str, ...]:
-    """Remove the entries whose newest change still has the given number; return their ids."""
+def undo_import(
+    context: EntryContext, entries: Mapping[str, int], *, actor: str = "owner"
+) -> tuple[str, ...]:
+    """Remove imported entries that have not changed since, and return their ids.
+
+    ``entries`` are the ids and numbers of `Imported.entries`. An entry with another number stays.
+    """
+    store, at = context.store, context.clock()
     with store.transaction():
         same = [now for now in store.load(entries).values() if now.seq == entries[now.id]]
         note = sentence("history.undo", kind="import", seq=max((now.seq for now in same), default=0))
@@ -143,99 +158,106 @@ class EntryChanges(TypedDict, total=False):
 FIELDS = frozenset(EntryChanges.__annotations__)
 
 
-class EntryEditor:
-    """Edits, merges and supersedes entries of one store."""
+def update(
+    context: EntryContext,
+    entry_id: str,
+    *,
+    if_seq: int | None = None,
+    actor: str = "owner",
+    **changes: Unpack[EntryChanges],
+) -> Entry:
+    """Change fields of an entry and return it. The previous version stays in the history.
 
-    def __init__(self, store: EntryStore, clock: Callable[[], float]) -> None:
-        self._store = store
-        self._clock = clock
+    When the type or the importance changes, the expiry time is set again unless ``expires_at`` is given (None: never).
+    An entry of the owner that never expires stays so. With ``if_seq`` the change is made only if the entry still has
+    this sequence number; otherwise `EditConflict` is raised.
+    """
+    if unknown := set(changes) - FIELDS:
+        raise WriteError(f"{', '.join(sorted(unknown))} cannot be changed; {', '.join(sorted(FIELDS))} can")
+    with context.store.transaction():
+        entry, at = _get_unchanged(context, entry_id, if_seq), context.clock()
+        changed = clean_entry(replace(entry, **changes, updated_at=at))  # type: ignore[arg-type]
+        lasting = (changed.type, changed.importance) == (entry.type, entry.importance)
+        by_hand = entry.trust == "owner" and entry.expires_at is None
+        if "expires_at" not in changes and not lasting and not by_hand:
+            changed = replace(changed, expires_at=expiry(changed.type, changed.importance, at))
+        if normal_form(changed.text) != normal_form(entry.text):
+            _refuse_double(context, changed.text, {entry.id})
+            context.store.clear_tombstone(changed.text)
+        (made,) = context.store.apply([Edit("update", changed, entry)], at=at, by=actor)
+    return made
 
-    def edit(
-        self, entry_id: str, changes: Mapping[str, object], *, if_seq: int | None = None, actor: str = "owner"
-    ) -> Entry:
-        """Change an entry. A new type or importance sets the expiry time again, unless that is changed too.
 
-        An entry of the owner that never expires stays so until ``expires_at`` is changed.
-        """
-        if unknown := set(changes) - FIELDS:
-            raise WriteError(
-                f"{', '.join(sorted(unknown))} cannot be changed; {', '.join(sorted(FIELDS))} can"
-            )
-        with self._store.transaction():
-            entry, at = self._get_unchanged(entry_id, if_seq), self._clock()
-            changed = clean_entry(replace(entry, **changes, updated_at=at))  # type: ignore[arg-type]
-            lasting = (changed.type, changed.importance) == (entry.type, entry.importance)
-            by_hand = entry.trust == "owner" and entry.expires_at is None
-            if "expires_at" not in changes and not lasting and not by_hand:
-                changed = replace(changed, expires_at=expiry(changed.type, changed.importance, at))
-            if normal_form(changed.text) != normal_form(entry.text):
-                self._refuse_double(changed.text, {entry.id})
-                self._store.clear_tombstone(changed.text)
-            (made,) = self._store.apply([Edit("update", changed, entry)], at=at, by=actor)
-        return made
+def merge_entries(
+    context: EntryContext,
+    ids: Sequence[str],
+    text: str | None = None,
+    *,
+    if_seqs: Sequence[int] = (),
+    actor: str = "owner",
+) -> Entry:
+    """Replace several entries by one that says ``text``, or what the longest of them says."""
+    with context.store.transaction():
+        old = _parts(context, ids, if_seqs)
+        at = context.clock()
+        new = _union(old, text or max((one.text for one in old), key=len), at)
+        _refuse_double(context, new.text, {one.id for one in old})
+        context.store.clear_tombstone(new.text)
+        ended = [_supersede_edit(one, new.id, at, sentence("history.merged")) for one in old]
+        made = context.store.apply(
+            [Edit("merge", new, note=sentence("history.merged")), *ended], at=at, by=actor
+        )
+    return made[0]
 
-    def merge(
-        self,
-        ids: Sequence[str],
-        text: str | None = None,
-        *,
-        if_seqs: Sequence[int] = (),
-        actor: str = "owner",
-    ) -> Entry:
-        """Replace several entries by one that says ``text``, or what the longest of them says."""
-        with self._store.transaction():
-            old = self._parts(ids, if_seqs)
-            at = self._clock()
-            new = _union(old, text or max((one.text for one in old), key=len), at)
-            self._refuse_double(new.text, {one.id for one in old})
-            self._store.clear_tombstone(new.text)
-            ended = [_supersede_edit(one, new.id, at, sentence("history.merged")) for one in old]
-            made = self._store.apply(
-                [Edit("merge", new, note=sentence("history.merged")), *ended], at=at, by=actor
-            )
-        return made[0]
 
-    def supersede(
-        self, entry_id: str, text: str, *, if_seq: int | None = None, actor: str = "owner"
-    ) -> Remembered:
-        """Replace an entry by a new statement of the owner with the same type."""
-        with self._store.transaction():
-            old, at, why = self._get_unchanged(entry_id, if_seq), self._clock(), sentence("history.replaced")
-            _in_force(old)
-            draft = Draft(text, old.type, old.category, old.importance, tags=old.tags, source="owner").clean()
-            if normal_form(draft.text) == normal_form(old.text):
-                raise WriteError(sentence("entry.same"))
-            self._refuse_double(draft.text, {old.id})
-            self._store.clear_tombstone(draft.text)
-            verdict = merge.Verdict("supersede", (old,), why)
-            made = self._store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
-        return merge.outcome(verdict, made[0])
+def supersede(
+    context: EntryContext, entry_id: str, text: str, *, if_seq: int | None = None, actor: str = "owner"
+) -> Remembered:
+    """Replace an entry by a new statement of the owner. The old entry stays in the history."""
+    with context.store.transaction():
+        old, at, why = (
+            _get_unchanged(context, entry_id, if_seq),
+            context.clock(),
+            sentence("history.replaced"),
+        )
+        _in_force(old)
+        draft = Draft(text, old.type, old.category, old.importance, tags=old.tags, source="owner").clean()
+        if normal_form(draft.text) == normal_form(old.text):
+            raise WriteError(sentence("entry.same"))
+        _refuse_double(context, draft.text, {old.id})
+        context.store.clear_tombstone(draft.text)
+        verdict = merge.Verdict("supersede", (old,), why)
+        made = context.store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
+    return merge.outcome(verdict, made[0])
 
-    def _parts(self, ids: Sequence[str], if_seqs: Sequence[int]) -> list[Entry]:
-        """Return the entries to merge."""
-        if if_seqs and len(if_seqs) != len(ids):
-            raise WriteError("there must be as many sequence numbers as ids")
-        seqs: Sequence[int | None] = if_seqs or [None] * len(ids)
-        found = {
-            one.id: one for one in (self._get_unchanged(id_, seq) for id_, seq in zip(ids, seqs, strict=True))
-        }
-        for one in found.values():
-            _in_force(one)
-        if not 2 <= len(found) <= MAX_MERGED:
-            raise WriteError(sentence("entry.merge_count", limit=MAX_MERGED))
-        return list(found.values())
 
-    def _get_unchanged(self, entry_id: str, if_seq: int | None) -> Entry:
-        """Return the entry, or raise if it was changed since it had this sequence number."""
-        entry = self._store.get(self._store.complete_id(entry_id))
-        if if_seq is not None and entry.seq != if_seq:
-            raise EditConflict(sentence("entry.changed", id=entry.id))
-        return entry
+def _parts(context: EntryContext, ids: Sequence[str], if_seqs: Sequence[int]) -> list[Entry]:
+    """Return the entries to merge."""
+    if if_seqs and len(if_seqs) != len(ids):
+        raise WriteError("there must be as many sequence numbers as ids")
+    seqs: Sequence[int | None] = if_seqs or [None] * len(ids)
+    found = {
+        one.id: one for one in (_get_unchanged(context, id_, seq) for id_, seq in zip(ids, seqs, strict=True))
+    }
+    for one in found.values():
+        _in_force(one)
+    if not 2 <= len(found) <= MAX_MERGED:
+        raise WriteError(sentence("entry.merge_count", limit=MAX_MERGED))
+    return list(found.values())
 
-    def _refuse_double(self, text: str, besides: set[str]) -> None:
-        same = [one for one in self._store.same_text(text) if one.state == "active" and one.id not in besides]
-        if same:
-            raise EditConflict(sentence("entry.duplicate", id=same[0].id))
+
+def _get_unchanged(context: EntryContext, entry_id: str, if_seq: int | None) -> Entry:
+    """Return the entry, or raise if it was changed since it had this sequence number."""
+    entry = context.store.get(context.store.complete_id(entry_id))
+    if if_seq is not None and entry.seq != if_seq:
+        raise EditConflict(sentence("entry.changed", id=entry.id))
+    return entry
+
+
+def _refuse_double(context: EntryContext, text: str, besides: set[str]) -> None:
+    same = [one for one in context.store.same_text(text) if one.state == "active" and one.id not in besides]
+    if same:
+        raise EditConflict(sentence("entry.duplicate", id=same[0].id))
 
 
 def _in_force(entry: Entry) -> None:
@@ -274,3 +296,14 @@ def _union(old: Sequence[Entry], text: str, at: float) -> Entry:
 
 def _supersede_edit(old: Entry, by_id: str, at: float, why: str) -> Edit:
     return Edit("supersede", replace(old, state="superseded", superseded_by=by_id, updated_at=at), old, why)
+
+
+def mark_relayed(context: EntryContext, ids: Iterable[str]) -> None:
+    """Lower the trust of an agent's entries to `relayed`: the agent had read text from outside."""
+    with context.store.transaction():
+        edits = [
+            Edit("update", replace(entry, trust="relayed"), entry, sentence("history.relayed"))
+            for entry in context.store.load(ids).values()
+            if entry.trust == "agent"
+        ]
+        context.store.apply(edits, at=context.clock(), by="capture")

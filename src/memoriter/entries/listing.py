@@ -7,18 +7,23 @@ matches if its text contains the query.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 
-from memoriter.entries.drafts import type_of
+from memoriter.entries.drafts import TYPES, type_of
+from memoriter.entries.search import FoundEntries, Mode, find
 from memoriter.errors import BadArgument, NotFound
 from memoriter.records import (
+    Bucket,
     Entry,
     EntryEvent,
     EntryPage,
     EntrySort,
     EntryState,
+    EntryType,
+    Facets,
+    Hit,
     Recall,
     RecallHead,
     RecallPage,
@@ -33,8 +38,7 @@ from memoriter.store.ledger import RecallFilter
 from memoriter.text.tag_lines import tag_list
 
 if TYPE_CHECKING:
-    from memoriter.entries.search import EntrySearch
-    from memoriter.store.entry_store import EntryStore
+    from memoriter.entries.context import EntryContext
 
 STATES: tuple[EntryState, ...] = get_args(EntryState)
 #: Maximum number of entries in force that a query scores.
@@ -113,104 +117,183 @@ def build_filter(filters: EntryFilters) -> EntryFilter:
     )
 
 
-class EntryListing:
-    """Lists the entries of one store."""
+def limited(context: EntryContext, filters: EntryFilters) -> EntryFilter:
+    """Return the filter, limited to this workspace if the options say so and the caller names no other."""
+    if context.options.workspace_only and filters.get("workspace") is None:
+        filters = {**filters, "workspace": context.options.workspace}
+    return build_filter(filters)
 
-    def __init__(
-        self, store: EntryStore, search: EntrySearch, threshold: float, clock: Callable[[], float]
-    ) -> None:
-        self._store = store
-        self._ledger = store.ledger
-        self._search = search
-        self._threshold = threshold
-        self._clock = clock
 
-    def list(
-        self,
-        type_: str | None,
-        *,
-        sort: Literal["updated", "importance"],
-        limit: int | None,
-        **filters: Unpack[EntryFilters],
-    ) -> builtins.list[Entry]:
-        """Return the entries that match, newest first, or the most important first."""
-        where = build_filter(filters)
-        if type_ is not None:
-            where = replace(where, types=(type_of(type_),))
-        if filters.get("states") is None:  # only a cleanup marks expired entries, so the time decides
-            where = replace(where, now=self._clock())
-        return self._store.find(where, limit, sort)
+def get(context: EntryContext, entry_id: str) -> Entry:
+    """Return the entry with this id. A unique prefix of the id is enough."""
+    return context.store.get(context.store.complete_id(entry_id))
 
-    def page(
-        self,
-        *,
-        query: str = "",
-        sort: EntrySort | None = None,
-        limit: int = 100,
-        after: After | None = None,
-        offset: int = 0,
-        around: str | None = None,
-        ascending: bool = False,
-        **filters: Unpack[EntryFilters],
-    ) -> EntryPage:
-        """Return one page of the entries that match, largest sort value first."""
-        where, query = build_filter(filters), query.strip()
-        scores, degraded = self._scores(query, where) if query else (None, None)
-        order = sort or ("created" if scores is None else "score")
-        request = PageRequest(
-            where, self._clock(), order, scores, query, limit, after, offset, around, ascending
-        )
-        rows = self._store.page(request)
-        start = None if after else rows.offset
-        return EntryPage(tuple(rows.entries), rows.total, rows.after, scores or {}, degraded, start)
 
-    def _scores(self, query: str, where: EntryFilter) -> tuple[dict[str, float], str | None]:
-        """Return the scores of the entries in force that the search finds, by id."""
-        if where.states and "active" not in where.states:
-            return {}, None
-        active = replace(where, states=("active",))
-        found = self._search.search(query, limit=MAX_SCORED, threshold=self._threshold, where=active)
-        likely = {hit.entry.id for hit in relevant(found.hits)}
-        matching = (hit for hit in found.hits if hit.entry.id in likely or hit.explain.coverage >= ALL_WORDS)
-        return {hit.entry.id: hit.score for hit in matching}, found.degraded
+def search(
+    context: EntryContext,
+    query: str,
+    *,
+    limit: int = 10,
+    threshold: float | None = None,
+    mode: Mode = "hybrid",
+    rerank: bool = True,
+    beside: Sequence[Hit] = (),
+    **filters: Unpack[EntryFilters],
+) -> FoundEntries:
+    """Return the entries in force that answer a query, best first.
 
-    def detail(self, entry_id: str) -> EntryDetail:
-        """Return one entry by its id, or by a unique prefix of it, with everything that belongs to it."""
-        entry = self._store.get(self._store.complete_id(entry_id))
-        related = self._store.load(entry.related[:MAX_SHOWN])
-        return EntryDetail(
-            self.as_of_now(entry),
-            tuple(self._store.history(entry.id)[-MAX_EVENTS:]),
-            tuple(self.as_of_now(related[id_]) for id_ in entry.related[:MAX_SHOWN] if id_ in related),
-            tuple(self._store.replaced_by(entry.id, MAX_SHOWN)),
-            tuple(self._ledger.of_entry(entry.id, MAX_SHOWN)),
-        )
+    ``threshold`` is the minimum similarity (default: `retrieval.similarity_threshold`). ``mode`` is "hybrid",
+    "semantic" or "keyword". A hybrid search without ``rerank`` leaves the reranker out. ``beside`` are hits of
+    notes for the same query: the scores of the entries then can be compared with theirs.
+    """
+    floor, where = context.options.threshold if threshold is None else threshold, limited(context, filters)
+    return find(
+        context, query, limit=limit, threshold=floor, mode=mode, rerank=rerank, where=where, beside=beside
+    )
 
-    def as_of_now(self, entry: Entry) -> Entry:
-        """Return the entry with the state "expired" if its time is over but no cleanup has marked it yet."""
-        over = entry.state == "active" and entry.expires_at is not None and entry.expires_at <= self._clock()
-        return replace(entry, state="expired") if over else entry
 
-    def recalls(self, limit: int, after: After | None = None, **filters: Unpack[RecallFilters]) -> RecallPage:
-        """Return one page of the recall ledger, newest first."""
-        if entry_id := filters.get("entry"):
-            filters["entry"] = self._store.complete_id(entry_id)
-        return self._ledger.page(RecallFilter(**filters), limit, after)
+def history(context: EntryContext, entry_id: str) -> builtins.list[EntryEvent]:
+    """Return every change of an entry, oldest first."""
+    return context.store.history(context.store.complete_id(entry_id))
 
-    def recall(self, id_: str | None) -> Recall:
-        """Return a recall by its id, the newest recall of an entry by the entry's id, or the newest of all."""
-        if id_ is None:
-            return self._newest(None)
-        try:
-            return self._ledger.get(id_)
-        except NotFound:
-            if referenced_id(id_) is None:
-                raise
-        return self._newest(self._store.complete_id(id_))
 
-    def _newest(self, entry_id: str | None) -> Recall:
-        newest = self._ledger.page(RecallFilter(entry=entry_id), 1).recalls
-        if not newest:
-            why = sentence("recall.none_of_entry", id=entry_id) if entry_id else sentence("recall.none")
-            raise NotFound(why)
-        return self._ledger.get(newest[0].id)
+def replaced_by(context: EntryContext, entry_id: str) -> builtins.list[Entry]:
+    """Return the entries that this entry superseded, newest first."""
+    return context.store.replaced_by(context.store.complete_id(entry_id))
+
+
+@dataclass(frozen=True, slots=True)
+class EntryStats:
+    """Counts, averages and times of the entries in force. None: there are none."""
+
+    total: int
+    by_type: dict[EntryType, int]
+    average_importance: float | None
+    average_confidence: float | None
+    oldest: float | None
+    newest: float | None
+
+
+def stats(context: EntryContext) -> EntryStats:
+    """Return counts, averages and times of the entries in force."""
+    counts = context.store.facets(context.clock()).types
+    by_type = {type_: counts[type_] for type_ in TYPES if type_ in counts}
+    return EntryStats(sum(by_type.values()), by_type, **context.store.averages(context.clock()))
+
+
+def facets(context: EntryContext) -> Facets:
+    """Return how many entries there are of each state, type, trust and tag."""
+    return context.store.facets(context.clock())
+
+
+def timeline(
+    context: EntryContext, *, since: float | None = None, until: float | None = None, buckets: int = 60
+) -> builtins.list[Bucket]:
+    """Return counts of changes and recalls in time spans of equal length, from the first event until now."""
+    return context.store.timeline(since, until, buckets, context.clock())
+
+
+def list_entries(
+    context: EntryContext,
+    type: str | None = None,  # noqa: A002
+    *,
+    sort: Literal["updated", "importance"] = "updated",
+    limit: int | None = None,
+    **filters: Unpack[EntryFilters],
+) -> builtins.list[Entry]:
+    """Return the entries that match every filter, newest first, or the most important first.
+
+    Without ``states`` only entries in force are returned: active ones that have not expired. An empty ``states``
+    means any state. ``sort`` is "updated" or "importance".
+    """
+    where = limited(context, filters)
+    if type is not None:
+        where = replace(where, types=(type_of(type),))
+    if filters.get("states") is None:  # only a cleanup marks expired entries, so the time decides
+        where = replace(where, now=context.clock())
+    return context.store.find(where, limit, sort)
+
+
+def page(
+    context: EntryContext,
+    *,
+    query: str = "",
+    sort: EntrySort | None = None,
+    limit: int = 100,
+    after: After | None = None,
+    offset: int = 0,
+    around: str | None = None,
+    ascending: bool = False,
+    **filters: Unpack[EntryFilters],
+) -> EntryPage:
+    """Return one page of the entries that match every filter, largest sort value first.
+
+    With a query the default order is by score. ``after`` is the ``after`` of the previous page. ``offset`` skips
+    entries instead. ``around`` is the id of an entry that the page should contain.
+    """
+    where, query = limited(context, filters), query.strip()
+    scores, degraded = _scores(context, query, where) if query else (None, None)
+    order = sort or ("created" if scores is None else "score")
+    request = PageRequest(
+        where, context.clock(), order, scores, query, limit, after, offset, around, ascending
+    )
+    rows = context.store.page(request)
+    start = None if after else rows.offset
+    return EntryPage(tuple(rows.entries), rows.total, rows.after, scores or {}, degraded, start)
+
+
+def _scores(context: EntryContext, query: str, where: EntryFilter) -> tuple[dict[str, float], str | None]:
+    """Return the scores of the entries in force that the search finds, by id."""
+    if where.states and "active" not in where.states:
+        return {}, None
+    active = replace(where, states=("active",))
+    found = find(context, query, limit=MAX_SCORED, threshold=context.options.threshold, where=active)
+    likely = {hit.entry.id for hit in relevant(found.hits)}
+    matching = (hit for hit in found.hits if hit.entry.id in likely or hit.explain.coverage >= ALL_WORDS)
+    return {hit.entry.id: hit.score for hit in matching}, found.degraded
+
+
+def detail(context: EntryContext, entry_id: str) -> EntryDetail:
+    """Return one entry by its id, or by a unique prefix of it, with everything that belongs to it."""
+    entry = context.store.get(context.store.complete_id(entry_id))
+    related = context.store.load(entry.related[:MAX_SHOWN])
+    return EntryDetail(
+        context.as_of_now(entry),
+        tuple(context.store.history(entry.id)[-MAX_EVENTS:]),
+        tuple(context.as_of_now(related[id_]) for id_ in entry.related[:MAX_SHOWN] if id_ in related),
+        tuple(context.store.replaced_by(entry.id, MAX_SHOWN)),
+        tuple(context.store.ledger.of_entry(entry.id, MAX_SHOWN)),
+    )
+
+
+def recalls(
+    context: EntryContext, *, limit: int = 100, after: After | None = None, **filters: Unpack[RecallFilters]
+) -> RecallPage:
+    """Return one page of the recall ledger, newest first."""
+    if entry_id := filters.get("entry"):
+        filters["entry"] = context.store.complete_id(entry_id)
+    return context.store.ledger.page(RecallFilter(**filters), limit, after)
+
+
+def get_recall(context: EntryContext, recall_id: str | None = None) -> Recall:
+    """Return one recall: what entered a prompt, what did not, and why. A unique prefix of the id is enough.
+
+    Without an id it is the newest recall; with the id of an entry, the newest that added the entry to a prompt.
+    """
+    id_ = recall_id
+    if id_ is None:
+        return _newest(context, None)
+    try:
+        return context.store.ledger.get(id_)
+    except NotFound:
+        if referenced_id(id_) is None:
+            raise
+    return _newest(context, context.store.complete_id(id_))
+
+
+def _newest(context: EntryContext, entry_id: str | None) -> Recall:
+    newest = context.store.ledger.page(RecallFilter(entry=entry_id), 1).recalls
+    if not newest:
+        why = sentence("recall.none_of_entry", id=entry_id) if entry_id else sentence("recall.none")
+        raise NotFound(why)
+    return context.store.ledger.get(newest[0].id)

@@ -8,37 +8,31 @@ importance of an entry only decides between entries that match about equally wel
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from memoriter.index.follow import Follower
 from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
 from memoriter.search.confidence import confidences, judge, unknown_identifiers
 from memoriter.search.freshness import Lookup, asks_about_the_past, refresh
 from memoriter.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
-from memoriter.search.rank import Leg, Scored, Weights, score_rows, total_scores
+from memoriter.search.rank import Leg, Scored, score_rows, total_scores
 from memoriter.search.rerank import Reading, blend
 from memoriter.search.search import CONTEXT_SHARE, MAX_QUERY_CHARS
 from memoriter.sentences import join
 from memoriter.store import Filter
 from memoriter.store.entry_rows import EntryFilter, chunk_of
-from memoriter.store.entry_store import IN_FORCE, EntryStore
+from memoriter.store.entry_store import IN_FORCE
 from memoriter.text import query_terms, tokenize
 
 if TYPE_CHECKING:
-    from memoriter.embedding import Embedder
+    from memoriter.entries.context import EntryContext
     from memoriter.search.rerank import Reranker
 
 
 Mode = Literal["semantic", "keyword", "hybrid"]
 MODES: tuple[Mode, ...] = ("semantic", "keyword", "hybrid")
-DEFAULT_WEIGHTS = Weights()
 
-#: Minimum similarity of an entry that is considered. The confidence decides whether it answers: "I moved to Munich" is
-#: not very similar to "where do I live?".
-MIN_SIMILARITY = 0.15
 #: The share of importance in a score. A small share, which only separates near-ties.
 IMPORTANCE_WEIGHT = 0.02
 #: Minimum number of rows that each leg proposes; more when the filter drops many.
@@ -145,115 +139,103 @@ def _reread(found: Sequence[_Scored], reading: Reading) -> Iterator[_Scored]:
     return (replace(one, scored=scores[one.scored.rowid]) for one in found)
 
 
-class EntrySearch:
-    """Answers queries from the entries in force."""
+def find(
+    context: EntryContext,
+    query: str,
+    *,
+    limit: int = 10,
+    threshold: float = 0.0,
+    mode: Mode = "hybrid",
+    rerank: bool = True,
+    where: EntryFilter = IN_FORCE,
+    beside: Sequence[Hit] = (),
+) -> FoundEntries:
+    """Return the entries that match the query, best first. Exact keyword matches pass any threshold.
 
-    def __init__(
-        self,
-        store: EntryStore,
-        follower: Follower,
-        embedder: Embedder | None,
-        weights: Weights = DEFAULT_WEIGHTS,
-        *,
-        reranker: Reranker | None = None,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self._store = store
-        self._weights = weights
-        self._reranker = reranker
-        self.follower = follower
-        self.embedder = embedder
-        self._clock = clock
+    ``beside`` are the notes of the same answer: the scores of the entries are made comparable with theirs.
+    """
+    context.follower.follow()
+    scale, reranker = NoteScale.of(beside), context.options.reranker if rerank and mode == "hybrid" else None
+    return context.follower.healing(
+        lambda: _find(context, query, limit, threshold, mode, where, scale, reranker)
+    )
 
-    def search(
-        self,
-        query: str,
-        *,
-        limit: int = 10,
-        threshold: float = 0.0,
-        mode: Mode = "hybrid",
-        rerank: bool = True,
-        where: EntryFilter = IN_FORCE,
-        beside: Sequence[Hit] = (),
-    ) -> FoundEntries:
-        """Return the entries that match the query, best first. Exact keyword matches pass any threshold.
 
-        ``beside`` are the notes of the same answer: the scores of the entries are made comparable with theirs.
-        """
-        self.follower.follow()
-        scale, reranker = NoteScale.of(beside), self._reranker if rerank and mode == "hybrid" else None
-        return self.follower.healing(
-            lambda: self._search(query, limit, threshold, mode, where, scale, reranker)
-        )
+def _find(
+    context: EntryContext,
+    query: str,
+    limit: int,
+    threshold: float,
+    mode: Mode,
+    where: EntryFilter,
+    scale: NoteScale,
+    reranker: Reranker | None,
+) -> FoundEntries:
+    text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
+    terms = query_terms(text) if mode != "semantic" else []
+    while True:
+        meaning = _meaning(context, text, width, mode)
+        legs = _look(context, terms, meaning, width, scale)
+        admitted = _load_candidates(context, legs, where)
+        if len(admitted) >= limit or legs.exhausted:
+            break
+        width *= 8  # the filter dropped many: search wider
+    passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
+    reading = _read(context, text, passing, reranker)
+    best = _ordered(_reread(passing, reading))[:limit]
+    hits = [one.hit(terms, legs.words, reading.logits.get(one.scored.rowid)) for one in best]
+    model = context.embedder.identity.model if context.embedder else ""
+    sure = confidences([(hit.explain, hit.score) for hit in hits], model, text)
+    return FoundEntries(
+        tuple(replace(hit, confidence=value) for hit, value in zip(hits, sure, strict=True)),
+        join(meaning.degraded or context.follower.degraded, reading.degraded),
+        unknown_identifiers(text, legs.words.unknown),
+    )
 
-    def _search(
-        self,
-        query: str,
-        limit: int,
-        threshold: float,
-        mode: Mode,
-        where: EntryFilter,
-        scale: NoteScale,
-        reranker: Reranker | None,
-    ) -> FoundEntries:
-        text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
-        terms = query_terms(text) if mode != "semantic" else []
-        while True:
-            meaning = self._meaning(text, width, mode)
-            legs = self._look(terms, meaning, width, scale)
-            admitted = self._load_candidates(legs, where)
-            if len(admitted) >= limit or legs.exhausted:
-                break
-            width *= 8  # the filter dropped many: search wider
-        passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
-        reading = self._read(text, passing, reranker)
-        best = _ordered(_reread(passing, reading))[:limit]
-        hits = [one.hit(terms, legs.words, reading.logits.get(one.scored.rowid)) for one in best]
-        model = self.embedder.identity.model if self.embedder else ""
-        sure = confidences([(hit.explain, hit.score) for hit in hits], model, text)
-        return FoundEntries(
-            tuple(replace(hit, confidence=value) for hit, value in zip(hits, sure, strict=True)),
-            join(meaning.degraded or self.follower.degraded, reading.degraded),
-            unknown_identifiers(text, legs.words.unknown),
-        )
 
-    def _read(self, text: str, passing: Sequence[_Scored], reranker: Reranker | None) -> Reading:
-        """Let the reranker read the best entries, as it reads notes."""
-        if reranker is None or self.embedder is None:
-            return Reading()
-        first = _ordered(passing)[:RERANKED]
-        return reranker.read(text, {one.scored.rowid: one.entry.text for one in first})
+def _read(context: EntryContext, text: str, passing: Sequence[_Scored], reranker: Reranker | None) -> Reading:
+    """Let the reranker read the best entries, as it reads notes."""
+    if reranker is None or context.embedder is None:
+        return Reading()
+    first = _ordered(passing)[:RERANKED]
+    return reranker.read(text, {one.scored.rowid: one.entry.text for one in first})
 
-    def _meaning(self, text: str, width: int, mode: Mode) -> VectorLeg:
-        embedder = self.embedder if mode != "keyword" else None
-        return vector_leg(self.follower.index, embedder, text, limit=width, where=Filter())
 
-    def _look(self, terms: Sequence[str], meaning: VectorLeg, width: int, scale: NoteScale) -> _Legs:
-        index = self.follower.index
-        words = keyword_leg(index, terms, limit=width, where=Filter())
-        cosines = complete(meaning, index, self.embedder, set(words.values), words.values)
-        own = total_scores(self._weights.legs(cosines, words.values))
-        legs = self._weights.legs(cosines, words.values, split=scale.words)
-        if scale.context is not None:
-            weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
-            context = {row: value * scale.context for row, value in total_scores(legs).items()}
-            legs = [*legs, Leg("context", weight, context)]
-        return _Legs(words, own, legs, max(len(meaning.values), len(words.values)) < width)
+def _meaning(context: EntryContext, text: str, width: int, mode: Mode) -> VectorLeg:
+    embedder = context.embedder if mode != "keyword" else None
+    return vector_leg(context.follower.index, embedder, text, limit=width, where=Filter())
 
-    def _load_candidates(self, legs: _Legs, where: EntryFilter) -> list[_Scored]:
-        """Return the entries that the legs propose and the filter allows."""
-        rows = self.follower.index.chunks(sorted(legs.own))
-        entries = self._store.load(stored.chunk.path for stored in rows.values())
-        ids = {row: stored.chunk.path for row, stored in rows.items()}
-        admitted = [row for row, id_ in ids.items() if id_ in entries and self._in_force(entries[id_], where)]
-        return [
-            _Scored(entries[ids[one.rowid]], legs.own[one.rowid], one, legs.words.values.get(one.rowid, 0.0))
-            for one in score_rows(legs.legs, admitted)
-        ]
 
-    def _in_force(self, entry: Entry, where: EntryFilter) -> bool:
-        expired = entry.expires_at is not None and entry.expires_at <= self._clock()
-        return not expired and where.admits(entry)
+def _look(
+    context: EntryContext, terms: Sequence[str], meaning: VectorLeg, width: int, scale: NoteScale
+) -> _Legs:
+    index = context.follower.index
+    words = keyword_leg(index, terms, limit=width, where=Filter())
+    cosines = complete(meaning, index, context.embedder, set(words.values), words.values)
+    own = total_scores(context.options.weights.legs(cosines, words.values))
+    legs = context.options.weights.legs(cosines, words.values, split=scale.words)
+    if scale.context is not None:
+        weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
+        values = {row: value * scale.context for row, value in total_scores(legs).items()}
+        legs = [*legs, Leg("context", weight, values)]
+    return _Legs(words, own, legs, max(len(meaning.values), len(words.values)) < width)
+
+
+def _load_candidates(context: EntryContext, legs: _Legs, where: EntryFilter) -> list[_Scored]:
+    """Return the entries that the legs propose and the filter allows."""
+    rows = context.follower.index.chunks(sorted(legs.own))
+    entries = context.store.load(stored.chunk.path for stored in rows.values())
+    ids = {row: stored.chunk.path for row, stored in rows.items()}
+    admitted = [row for row, id_ in ids.items() if id_ in entries and _in_force(context, entries[id_], where)]
+    return [
+        _Scored(entries[ids[one.rowid]], legs.own[one.rowid], one, legs.words.values.get(one.rowid, 0.0))
+        for one in score_rows(legs.legs, admitted)
+    ]
+
+
+def _in_force(context: EntryContext, entry: Entry, where: EntryFilter) -> bool:
+    expired = entry.expires_at is not None and entry.expires_at <= context.clock()
+    return not expired and where.admits(entry)
 
 
 #: The prefix of the path under which an entry appears in an answer.

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
 from memoriter.background import is_cancelled
+from memoriter.entries.collection import context_of
+from memoriter.entries.context import MIN_SIMILARITY
 from memoriter.entries.relation import contradicts
-from memoriter.entries.search import MIN_SIMILARITY, FoundEntries, judge_together
+from memoriter.entries.search import FoundEntries, judge_together
 from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.candidates import Candidate, entry_as, is_said, of_entry, of_note, rank
 from memoriter.recall.render import Line, in_order, language_of, render
@@ -221,7 +223,7 @@ class Injector:
         used = [one.ref for one in considered if one.entered and one.kind == "entry"]
         size = (len(text), estimate_tokens(text))
         try:
-            self.entries.add_recall(
+            context_of(self.entries).add_recall(
                 Recall(recall_id, self._clock(), interface, session, query, *size, tuple(considered), text),
                 used,
             )

@@ -139,18 +139,19 @@ def _entries(memory: Memory, *, deep: bool) -> Iterator[Finding]:
     try:
         if not memory.has_entries:
             return
-        damage, stats = memory.entries.check(deep=True) if deep else [], memory.entries.stats()
+        context, total = parts_of(memory).entry_context, memory.entries.stats().total
+        damage = context.store.check(deep=True) if deep else []
     except MemoriterError as error:
         yield Finding("entries", "wrong", message_of(error), sentence("check.restore_entries"))
         return
     if damage:
         yield Finding("entries", "wrong", "; ".join(damage), sentence("check.restore_entries"))
         return
-    yield Finding("entries", "ok", sentence("check.entries", n=stats["total"]))
-    if problem := memory.entries.clock_problem():
+    yield Finding("entries", "ok", sentence("check.entries", n=total))
+    if problem := context.clock_problem():
         yield Finding("clock", "note", problem, sentence("check.fix_clock"))
     yield from _entry_index(memory) if deep else ()
-    if memory.settings.entries.vector_engine != "scan" and (problem := memory.entries.probe_vector()):
+    if memory.settings.entries.vector_engine != "scan" and (problem := context.probe_vector()):
         yield Finding("vectors of entries", "note", problem, sentence("check.retried"))
 
 

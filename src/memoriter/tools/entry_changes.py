@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from memoriter.errors import BadArgument
+from memoriter.memory import parts_of
 from memoriter.records import Entry, EntryEvent, EntryType, Receipt, Remembered, Selection
 from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
@@ -34,7 +35,7 @@ Ids = Annotated[list[str], Field(max_length=500, description="The ids of the ent
 
 def _now(memory: Memory, entry: Entry) -> EntryJson:
     """Return an entry as it is after the change; it may have expired by it."""
-    return EntryJson.model_validate(memory.entries.as_of_now(entry))
+    return EntryJson.model_validate(parts_of(memory).entry_context.as_of_now(entry))
 
 
 # ---- add and edit -------------------------------------------------------------------------------------------------

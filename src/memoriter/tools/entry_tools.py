@@ -6,6 +6,7 @@ An entry that an agent stores has the trust `agent`. Trust follows from the inte
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, Literal
 
 from pydantic import AliasChoices, Field
@@ -300,7 +301,7 @@ def _cleanup(call: Call[ManageArguments]) -> dict[str, Any]:
 
 
 def _stats(call: Call[ManageArguments]) -> dict[str, Any]:
-    return {"stats": call.memory.entries.stats()}
+    return {"stats": asdict(call.memory.entries.stats())}
 
 
 ACTIONS: dict[ManageAction, Manage] = {

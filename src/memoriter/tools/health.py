@@ -171,7 +171,7 @@ def _behind(memory: Memory, status: Status | None) -> int | None:
 def _queue(memory: Memory, status: Status | None) -> QueueJson:
     waiting = {"vectors": 0, "staged": 0}
     with suppress(MemoriterError, OSError):
-        waiting = memory.entries.count_pending() if memory.has_entries else waiting
+        waiting = parts_of(memory).entry_context.count_pending() if memory.has_entries else waiting
     makes_vectors = status is not None and status.backend == "builtin" and status.provider != "none"
     missing = status.chunks - status.embedded if status and makes_vectors else 0
     return QueueJson(pending=missing, pending_entries=waiting["vectors"], staged=waiting["staged"])
@@ -179,7 +179,7 @@ def _queue(memory: Memory, status: Status | None) -> QueueJson:
 
 def _counts(memory: Memory, status: Status | None) -> dict[str, int]:
     try:
-        entries = (memory.entries.stats() if memory.has_entries else {}).get("total", 0)
+        entries = memory.entries.stats().total if memory.has_entries else 0
     except (MemoriterError, OSError):
         entries = 0
     indexed = {"files": status.files, "chunks": status.chunks} if status else {"files": 0, "chunks": 0}

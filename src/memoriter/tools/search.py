@@ -357,7 +357,8 @@ class ProbeResult(Shape):
 def _sync(call: Call[SyncArguments]) -> SyncResult:
     report = call.memory.sync(force=call.arguments.force, progress=call.progress)
     if call.memory.has_entries:
-        call.memory.entries.update_index()  # computes vectors for a moment, and the others in the background
+        # This computes vectors for a moment, and the others in the background.
+        parts_of(call.memory).entry_context.follower.follow()
     return SyncResult.model_validate(report)
 
 

@@ -104,8 +104,7 @@ class Agents(Mapping[str, ReloadingAgent]):
             if agent is None:
                 continue
             try:
-                stats = agent.memory.entries.stats() if agent.memory.has_entries else None
-                total = stats["total"] if stats else 0
+                total = agent.memory.entries.stats().total if agent.memory.has_entries else 0
                 sizes["memoriter_chunks"][name] = agent.memory.status().chunks
             except MemoriterError:
                 continue

@@ -25,6 +25,7 @@ from memoriter import logs
 from memoriter.async_memory import in_thread
 from memoriter.errors import MemoriterError
 from memoriter.files import shared
+from memoriter.memory import parts_of
 from memoriter.server.http.responses import Receive, Refused, Scope, Send, encode_json
 
 if TYPE_CHECKING:
@@ -278,7 +279,7 @@ def _version(agent: Agent) -> Version | None:
     settings = agent.memory.settings
     if not settings.store.is_shared and not settings.entries_database.exists():
         return None
-    return id(agent), agent.memory.entries.external_changes()
+    return id(agent), parts_of(agent.memory).entry_context.store.external_changes()
 
 
 def _file_state(database: Path) -> Iterator[int]:

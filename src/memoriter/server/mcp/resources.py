@@ -16,6 +16,7 @@ from urllib.parse import unquote
 import mcp_types as types
 
 from memoriter.errors import MemoriterError, NotFound
+from memoriter.memory import parts_of
 from memoriter.records import referenced_id
 from memoriter.server.mcp.chatgpt import MAX_READ_LINES, SCHEME, resource_uri
 from memoriter.server.mcp.results import MAX_RESULT_BYTES
@@ -213,7 +214,7 @@ def complete(view: View, template: str, name: str, prefix: str) -> types.Complet
     if template == f"{NOTES}{{+path}}" and name == "path" and view.has_notes:
         values = [path for path in memory.notes.paths() if path.startswith(prefix)]
     elif template == f"{ENTRIES}{{id}}" and name == "id" and view.has_entries and memory.has_entries:
-        values = memory.entries.complete_ids(prefix, limit=MAX_COMPLETIONS + 1)
+        values = parts_of(memory).entry_context.complete_ids(prefix, limit=MAX_COMPLETIONS + 1)
     more = len(values) > MAX_COMPLETIONS
     total = None if more and template.startswith(ENTRIES) else len(values)
     return types.Completion(values=values[:MAX_COMPLETIONS], total=total, has_more=more)
