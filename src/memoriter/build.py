@@ -16,7 +16,8 @@ from memoriter.engines import Engine
 from memoriter.engines.builtin import BuiltinEngine, EngineOptions
 from memoriter.errors import MemoryDisabled, StoreError
 from memoriter.extension import offers
-from memoriter.index.sync import Indexer, Rules
+from memoriter.index.sync import Indexer
+from memoriter.notes.chunking import Rules
 from memoriter.notes.workspace import Workspace
 from memoriter.search import Options, Searcher
 from memoriter.sessions.outside_text import TrustRules

@@ -15,7 +15,7 @@ import pytest
 from memoriter import Memory
 from memoriter.engines.builtin import BuiltinEngine
 from memoriter.files.locks import file_lock
-from memoriter.index.sync import Budget
+from memoriter.records import SyncBudget
 from memoriter.testing import FailingEmbedder, HashEmbedder
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def test_a_failing_embedder_is_reported_by_every_search_and_by_the_status(open_m
 def test_an_open_memory_computes_the_missing_vectors_in_the_background(open_memory) -> None:
     memory = open_memory()
     engine = engine_of(memory)
-    engine.options = replace(engine.options, budget=Budget(vectors_s=0))
+    engine.options = replace(engine.options, budget=SyncBudget(vectors_s=0))
     with file_lock(engine.index.path.with_name("vectors.lock")):
         answer = memory.search("ring 7919")
         assert answer.hits[0].path == "memory/01.md"
@@ -275,13 +275,13 @@ def test_more_files_than_fit_into_the_time_are_counted_and_indexed_newest_first(
         os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
     memory = open_memory(**ONE_SHOT)
     engine = engine_of(memory)
-    engine.options = replace(engine.options, budget=Budget(rows_s=0))
+    engine.options = replace(engine.options, budget=SyncBudget(rows_s=0))
     answer = memory.search("ring299")
     assert [hit.path for hit in answer.hits][:1] == ["memory/299.md"]
     assert answer.degraded == (
         "299 of 300 files are not indexed yet. The next search continues, and `memoriter index` indexes all."
     )
-    engine.options = replace(engine.options, budget=Budget())
+    engine.options = replace(engine.options, budget=SyncBudget())
     answer = memory.search("ring0")
     assert ([hit.path for hit in answer.hits][:1], answer.degraded) == (["memory/000.md"], None)
 

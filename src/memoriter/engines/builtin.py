@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.errors import EmbeddingError, IndexBroken, SourceError, StoreError, StoreLocked
-from memoriter.index.sync import Budget
 from memoriter.index.vectors import BackgroundWork
-from memoriter.records import Answer, CitationMode, Excerpt, ProgressCallback, Query, Status, SyncReport
+from memoriter.records import (
+    Answer,
+    CitationMode,
+    Excerpt,
+    ProgressCallback,
+    Query,
+    Status,
+    SyncBudget,
+    SyncReport,
+)
 from memoriter.search import Found
 from memoriter.search.shape import shows_citations
 from memoriter.sentences import join, sentence
@@ -43,7 +51,7 @@ class EngineOptions:
     #: Index what a search leaves out, and compute missing and outdated vectors, in the background.
     background: bool = True
     #: The time that a search takes to index changes.
-    budget: Budget = field(default_factory=Budget)
+    budget: SyncBudget = field(default_factory=SyncBudget)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,26 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from memoriter.errors import IndexBroken, LockTimeout, SourceError, StoreError, StoreLocked
 from memoriter.files import shared
 from memoriter.files.scan import UNSETTLED_NS, Snapshot
 from memoriter.index.vectors import ChunkVectors, Filled
-from memoriter.notes.chunking import CHUNKER_VERSION, chunk_markdown, chunk_passages
-from memoriter.records import Chunk, Document, FoundFile, Problem, Progress, ProgressCallback, SyncReport
-from memoriter.sentences import join, sentence
+from memoriter.notes.chunking import Rules, chunk_markdown, chunk_passages
+from memoriter.records import (
+    CaughtUp,
+    Chunk,
+    Document,
+    FoundFile,
+    Problem,
+    Progress,
+    ProgressCallback,
+    SyncBudget,
+    SyncReport,
+)
+from memoriter.sentences import join
 from memoriter.store import FileRow, Index
-from memoriter.text import TOKENIZER_VERSION
 
 if TYPE_CHECKING:
     from memoriter.embedding.cache import Cached
@@ -41,53 +50,6 @@ MAX_LIGHT_GROWTH = 8 * 1024 * 1024
 MANY_FILES = 200
 
 Read = tuple[Document, list[Chunk]]
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Rules that turn files into rows. After a change of the signature every row is rebuilt."""
-
-    tokens: int = 512
-    overlap: int = 64
-    target: int = 16
-    #: The oldest unused vectors are deleted above this size, about 150,000 chunks of 768 dimensions.
-    cache_limit_bytes: int = 512 << 20
-
-    @property
-    def signature(self) -> str:
-        return f"chunker {CHUNKER_VERSION} ({self.tokens}/{self.overlap}/{self.target}), tokenizer {TOKENIZER_VERSION}"
-
-
-class Backlog(NamedTuple):
-    """The files that differ from the index by their stat."""
-
-    files: int
-    #: Files that were indexed right after they changed. A sync only hashes them again.
-    unsettled: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Time limits of a sync that a search waits for, in seconds."""
-
-    #: For reading files and writing chunks and keywords. At least one file is indexed.
-    rows_s: float = 5.0
-    #: For vectors.
-    vectors_s: float = 2.0
-    #: Compute only vectors of files that this sync indexed. The others are computed in the background.
-    only_changed: bool = False
-    #: How long to wait for another sync.
-    wait_s: float = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class CaughtUp:
-    """The result of `Indexer.catch_up`."""
-
-    #: Changed files that are not indexed yet, because the time was up.
-    waiting: int
-    #: All files.
-    files: int
 
 
 @dataclass(slots=True)
@@ -175,7 +137,7 @@ class Indexer:
 
         return replace(self.index.healing(run), seconds=time.perf_counter() - started)
 
-    def catch_up(self, budget: Budget) -> CaughtUp:
+    def catch_up(self, budget: SyncBudget) -> CaughtUp:
         """Index as many changes as fit into a time budget, for a search: the newest files first.
 
         Keywords come before vectors. The vectors are those of the embedder whose vectors the rows have; a change of
@@ -199,20 +161,12 @@ class Indexer:
         return taken is not None and taken.mark == self.index.meta("last_sync") and taken.is_current()
 
     def count_stale(self) -> int:
-        """Count the files that differ from the index by their stat. A file that was just indexed does not count."""
-        backlog = self.backlog()
-        return backlog.files - backlog.unsettled
-
-    def backlog(self) -> Backlog:
-        """Return the files that differ from the index by their stat. Those that cannot be read do not count."""
+        """Count the files that differ from the index by their stat, without those just indexed or unreadable."""
         known, unreadable = self.index.files(), self.unreadable()
         files = [found for found in self._scan().files if found.path in known or found.path not in unreadable]
-        deleted = len(known.keys() - {found.path for found in files})
-        changed = [found for found in files if not _same_stat(found, known.get(found.path))]
-        return Backlog(
-            files=deleted + len(changed),
-            unsettled=sum(_is_unsettled(found, known.get(found.path)) for found in changed),
-        )
+        rows = [(found, known.get(found.path)) for found in files]
+        changed = sum(not _same_stat(*pair) and not _is_unsettled(*pair) for pair in rows)
+        return changed + len(known.keys() - {found.path for found in files})
 
     def unreadable(self) -> dict[str, str]:
         """Return the reason for each file that the last sync could not read, by path."""
@@ -478,16 +432,9 @@ class Indexer:
             pending=pending,
             rebuilt=tally.rebuilt or filled.switched,
             problems=tuple(problems),
-            degraded=join(filled.instead, self._missing(pending, counts.chunks, filled), problem),
+            degraded=join(filled.instead, filled.missing(pending, counts.chunks), problem),
             healed=self.index.healed,
         )
-
-    def _missing(self, pending: int, total: int, filled: Filled) -> str | None:
-        if not pending:
-            return filled.error
-        if filled.error:
-            return sentence("vectors.failed", missing=pending, total=total, why=filled.error)
-        return sentence("vectors.continue", missing=pending, total=total)
 
 
 def _growth(found: FoundFile, row: FileRow | None) -> int:

@@ -19,6 +19,7 @@ from memoriter import logs
 from memoriter.background import Rejected, Task, Workers, check_cancelled, is_cancelled
 from memoriter.errors import Cancelled, LockTimeout, MemoriterError, StoreError
 from memoriter.records import Progress, ProgressCallback
+from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
     from memoriter.embedding.cache import Cached
@@ -54,6 +55,14 @@ class Filled:
     def plus(self, other: Filled) -> Filled:
         """Return the sum of two runs, with the outcome of the second."""
         return replace(other, embedded=self.embedded + other.embedded, cached=self.cached + other.cached)
+
+    def missing(self, pending: int, total: int) -> str | None:
+        """Return a sentence that says how many chunks have no vector, and why; None if all have one."""
+        if not pending:
+            return self.error
+        if self.error:
+            return sentence("vectors.failed", missing=pending, total=total, why=self.error)
+        return sentence("vectors.continue", missing=pending, total=total)
 
 
 class Pace:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from memoriter.records import TRUST_LEVELS, Chunk, Document, Trust
+from memoriter.text import TOKENIZER_VERSION
 from memoriter.text.front_matter import read_front_matter
 from memoriter.text.markdown import Structure, structure_of
 from memoriter.text.measure import last_boundary, split_lines, width
@@ -39,6 +40,21 @@ _DAY_IN_FIELD = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)")
 
 #: The headings above a line, outermost first, each with its level.
 HeadingPath = tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Rules that turn files into rows. After a change of the signature every row is rebuilt."""
+
+    tokens: int = 512
+    overlap: int = 64
+    target: int = 16
+    #: The oldest unused vectors are deleted above this size, about 150,000 chunks of 768 dimensions.
+    cache_limit_bytes: int = 512 << 20
+
+    @property
+    def signature(self) -> str:
+        return f"chunker {CHUNKER_VERSION} ({self.tokens}/{self.overlap}/{self.target}), tokenizer {TOKENIZER_VERSION}"
 
 
 @dataclass(slots=True)

@@ -57,12 +57,14 @@ from memoriter.records.entries import (
     referenced_id,
 )
 from memoriter.records.reports import (
+    CaughtUp,
     ExchangedNote,
     ExchangeReport,
     Problem,
     Progress,
     ProgressCallback,
     Status,
+    SyncBudget,
     SyncReport,
 )
 
@@ -75,6 +77,7 @@ __all__ = [
     "TRUST_LEVELS",
     "Answer",
     "Bucket",
+    "CaughtUp",
     "Chunk",
     "CitationMode",
     "CleanedUp",
@@ -116,6 +119,7 @@ __all__ = [
     "Selection",
     "Source",
     "Status",
+    "SyncBudget",
     "SyncReport",
     "Trust",
     "Turn",

@@ -31,6 +31,30 @@ ProgressCallback = Callable[[Progress], None]
 
 
 @dataclass(frozen=True, slots=True)
+class SyncBudget:
+    """Time limits of a sync that a search waits for, in seconds."""
+
+    #: For reading files and writing chunks and keywords. At least one file is indexed.
+    rows_s: float = 5.0
+    #: For vectors.
+    vectors_s: float = 2.0
+    #: Compute only vectors of files that this sync indexed. The others are computed in the background.
+    only_changed: bool = False
+    #: How long to wait for another sync.
+    wait_s: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtUp:
+    """The result of `Indexer.catch_up`."""
+
+    #: Changed files that are not indexed yet, because the time was up.
+    waiting: int
+    #: All files.
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
 class SyncReport:
     """The result of a sync. ``files`` and ``chunks`` count what the index holds afterwards."""
 
