@@ -171,6 +171,20 @@ def test_the_core_names_no_extension() -> None:
     assert found == []
 
 
+def asks_for_the_url(file: Path) -> bool:
+    """Return whether a module reads `store.url` of the settings."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == "url" and ast.unparse(node.value).endswith("store")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    )
+
+
+def test_one_module_chooses_the_store_by_its_url() -> None:
+    """Others use the `Store` that it builds, or ask the settings whether machines share the memory."""
+    asking = [str(file.relative_to(ROOT)) for file in sorted(ROOT.rglob("*.py")) if asks_for_the_url(file)]
+    assert asking == ["build.py"]
+
+
 # ---- attribute chains -----------------------------------------------------------------------------------------
 
 #: Packages that use a `Memory` as any program does, through its public methods.
