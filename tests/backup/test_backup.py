@@ -63,7 +63,9 @@ def test_the_settings_of_the_workspace_are_in_the_backup_and_not_counted_as_a_no
     report = create(settings_of(filled, home), tmp_path / "memory.zip")
     with zipfile.ZipFile(tmp_path / "memory.zip") as archive:
         assert "notes/.memoriter.yaml" in archive.namelist()
-    restored = restore(tmp_path / "memory.zip", home=tmp_path / "other", dry_run=True)
+    restored = restore(
+        tmp_path / "memory.zip", home=tmp_path / "other", workspace=tmp_path / "notes", dry_run=True
+    )
     assert (report.notes, restored.notes) == (2, 2)
 
 
@@ -140,8 +142,8 @@ def test_an_existing_memory_is_replaced_only_with_force_and_is_kept(
     filled.remember("The deploy runs on Friday.")
     filled.close()
     with pytest.raises(BackupError, match="already contains a memory"):
-        restore(file, home=home)
-    report = restore(file, home=home, force=True)
+        restore(file, home=home, workspace=filled.settings.workspace)
+    report = restore(file, home=home, workspace=filled.settings.workspace, force=True)
     assert report.replaced == home / "replaced-1"
     assert texts(home) == ["I prefer tabs over spaces."]
     assert (report.replaced / "agents/main/memory.db").is_file()
@@ -154,10 +156,10 @@ def test_a_note_that_differs_is_not_overwritten_without_force(
     create(settings_of(filled, home), file)
     note.write_text("Newer.\n", "utf-8")
     with pytest.raises(BackupError, match=r"MEMORY\.md differs from the note in the backup"):
-        restore(file, home=tmp_path / "other")
+        restore(file, home=tmp_path / "other", workspace=note.parent)
     assert note.read_text("utf-8") == "Newer.\n"
     assert not (tmp_path / "other").exists()
-    report = restore(file, home=tmp_path / "other", force=True)
+    report = restore(file, home=tmp_path / "other", workspace=note.parent, force=True)
     assert note.read_text("utf-8") == "The heron nests in the marsh.\n"
     assert report.replaced is not None
     assert (report.replaced / "notes/MEMORY.md").read_text("utf-8") == "Newer.\n"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import re
 import struct
 import time
 import zipfile
@@ -15,7 +16,9 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Annotated, Any
+
+from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 
 from memoriter.config.layers import WORKSPACE_FILE
 from memoriter.errors import BackupError
@@ -26,29 +29,40 @@ MANIFEST = "manifest.json"
 FOLDERS = ("agents", "notes")
 CONFIG = "config.yaml"
 _PIECE = 1 << 20
+_MAX_MANIFEST_BYTES = 64 << 20
+_PLAIN = ConfigDict(extra="forbid")
+#: Characters that no name in a backup has: control characters, single surrogates and the other slash.
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 #: What a damaged archive can raise while it is read.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OSError)
+
+
+Time = Annotated[float, Field(strict=True, ge=-1e11, le=1e11, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
     """One file of a backup."""
 
-    bytes: int
+    __pydantic_config__ = _PLAIN
+
+    bytes: Annotated[int, Field(strict=True, ge=0)]
     sha256: str
     #: Time of its last change, in seconds since the epoch.
-    modified: float
+    modified: Time
 
 
 @dataclass(slots=True)
 class Manifest:
     """What a backup contains."""
 
+    __pydantic_config__ = _PLAIN
+
     memoriter: str
-    created_at: float
+    created_at: Time
     #: The folder of the notes on the machine of the backup, and whether it was inside the home.
     workspace: str
-    workspace_in_home: bool
+    workspace_in_home: StrictBool
     files: dict[str, Member] = field(default_factory=dict)
 
     @property
@@ -118,7 +132,7 @@ class Archive:
         member, digest, size = self.manifest.files[name], hashlib.sha256(), 0
         try:
             with self._archive.open(name) as source:
-                while piece := source.read(_PIECE):
+                while size <= member.bytes and (piece := source.read(_PIECE)):
                     digest.update(piece)
                     size += len(piece)
                     yield piece
@@ -136,6 +150,8 @@ def open_archive(path: Path) -> Iterator[Archive]:
     with contextlib.ExitStack() as stack:
         try:
             archive = stack.enter_context(zipfile.ZipFile(path))
+            if archive.getinfo(MANIFEST).file_size > _MAX_MANIFEST_BYTES:
+                raise BackupError(f"{path} is not a backup of memoriter: its manifest is too large.")
             text = archive.read(MANIFEST)
             data = json.loads(text)
         except KeyError as error:
@@ -150,24 +166,32 @@ def _manifest(path: Path, data: Any) -> Manifest:
         raise BackupError(f"{path} is not a backup of memoriter.")
     if data.get("version") != VERSION:
         raise BackupError(f"{path} was written by a newer release of memoriter. Update memoriter.")
+    data = {name: value for name, value in data.items() if name not in ("format", "version")}
     try:
-        files = {str(name): Member(**member) for name, member in data["files"].items()}
-        manifest = Manifest(
-            data["memoriter"], data["created_at"], data["workspace"], data["workspace_in_home"], files
-        )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path, f"its manifest lacks {error}") from error
-    for name in files:
+        manifest = TypeAdapter(Manifest).validate_python(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part)[:80] for part in first["loc"])
+        raise _damaged(path, f"{place!r} in its manifest is not valid ({first['type']})") from error
+    for name in manifest.files:
         _check_name(path, name)
     return manifest
 
 
 def _check_name(path: Path, name: str) -> None:
-    """Refuse a name that would lead out of the folders of a backup."""
+    """Refuse a name that would lead out of the folders of a backup, and hidden names of notes."""
     parts = name.split("/")
     in_folder = parts[0] in FOLDERS and len(parts) > (2 if parts[0] == "agents" else 1)
-    is_plain = all(part not in ("", ".", "..") and "\\" not in part and "\0" not in part for part in parts)
-    if not is_plain or not (in_folder or name == CONFIG):
+    is_plain = all(
+        part not in ("", ".", "..") and not _UNSAFE.search(part) and len(part.encode()) <= 255
+        for part in parts
+    )
+    is_hidden = (
+        parts[0] == "notes"
+        and name != f"notes/{WORKSPACE_FILE}"
+        and any(part.startswith(".") for part in parts)
+    )
+    if not is_plain or is_hidden or not (in_folder or name == CONFIG):
         raise _damaged(path, f"it contains the unsafe name {name[:200]!r}")
 
 

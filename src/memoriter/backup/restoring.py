@@ -9,6 +9,7 @@ interruption.
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -17,19 +18,26 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoriter.backup.archive import CONFIG, Archive, Manifest, open_archive
+from memoriter.backup.archive import CONFIG, Archive, open_archive
+from memoriter.backup.checking import (
+    check_consent,
+    check_places,
+    check_size,
+    config_text,
+    digest_of_note,
+    notes_folder,
+)
 from memoriter.backup.creating import DERIVED, TRANSIENT
 from memoriter.config.editing import set_value
 from memoriter.config.loading import RESTORE_MARKER, check_text
-from memoriter.errors import BackupError, ConfigError
+from memoriter.errors import BackupError, ConfigError, NotFound, PathRefused
 from memoriter.files import durable
+from memoriter.files.paths import open_folder, open_inside
 from memoriter.records import Progress, ProgressCallback
 from memoriter.store.copying import check_database
 
 #: The folder in the home where a restore prepares the new files.
 STAGING = RESTORE_MARKER.parent
-#: Files of an agent that cannot be rebuilt.
-TRUTH = ("memory.db", "items.db", "sessions", "queue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,31 +59,39 @@ def restore(
     home: Path,
     workspace: Path | None = None,
     force: bool = False,
+    accept: bool = False,
     dry_run: bool = False,
     progress: ProgressCallback | None = None,
 ) -> RestoreReport:
     """Restore a backup.
 
-    ``workspace`` is the folder for the notes (default: where they were). A home that contains data, and notes that
-    differ, are replaced only with ``force``. They are kept in the folder that the report names.
+    ``workspace`` is the folder for the notes (default: where they were, if that is in the home or in the settings). A
+    home that contains data, and notes that differ, are replaced only with ``force``. They are kept in the folder that
+    the report names. ``accept`` also restores settings and files that may run a program or send text to an address.
     """
     home = home.expanduser().absolute()
     with open_archive(path.expanduser()) as archive:
         manifest = archive.manifest
         completed = None if dry_run else _complete(home)
+        check_size(archive, home)
         for number, name in enumerate(archive.verify(), 1):
             if progress:
                 progress(Progress("verify", number, len(manifest.files), name))
-        notes = _notes_folder(manifest, home, workspace)
+        notes = notes_folder(manifest, home, workspace)
         counts = len(manifest.files), manifest.notes, manifest.agents
         if completed and completed.archive == archive.digest:
             return RestoreReport(home, notes, *counts, replaced=_existing(completed.replaced))
-        if not force:
-            _refuse_to_replace(archive, home, notes)
+        if not accept:
+            check_consent(archive, home)
+        check_places(archive, home, notes, force=force)
         if dry_run:
             return RestoreReport(home, notes, *counts, dry_run=True)
-        replaced = _aside(home)
-        _stage(archive, home, notes, replaced, progress)
+        replaced = _free(home / "replaced-1")
+        try:
+            _stage(archive, home, notes, replaced, progress)
+        except OSError as error:
+            shutil.rmtree(home / STAGING, ignore_errors=True)
+            raise BackupError(f"{path} was not restored: {error}.") from error
     _complete(home)
     if not force:
         _remove_derived(replaced)
@@ -109,8 +125,11 @@ def _complete(home: Path) -> _Moves | None:
     marker, found = home / RESTORE_MARKER, None
     if marker.is_file():
         found = _Moves.read(marker)
-        for move in found.moves:
-            _put(*move)
+        for new, place, aside in found.moves:
+            if new.is_relative_to(home / STAGING / "notes"):
+                _put_note(new, place, aside, new.relative_to(home / STAGING / "notes"))
+            else:
+                _put(new, place, aside)
         marker.unlink()
         durable.sync_folder(marker.parent)
     shutil.rmtree(home / STAGING, ignore_errors=True)
@@ -124,6 +143,30 @@ def _put(new: Path, place: Path, aside: Path) -> None:
     if os.path.lexists(place):
         _relocate(place, _free(aside))
     _relocate(new, place)
+
+
+def _put_note(new: Path, place: Path, aside: Path, path: Path) -> None:
+    """Write a note below the workspace without following links. Another version of it is copied aside first."""
+    root = place.parents[len(path.parts) - 1]
+    durable.make_folder(root)
+    if (digest := digest_of_note(root, path.as_posix())) == _digest(new):
+        return
+    try:
+        with open_folder(root, path.parent.parts, make=True) as folder:
+            target = folder / path.name
+            if digest is not None:
+                with open_inside(os.path.realpath(root), path.as_posix()) as old:
+                    durable.write(_free(aside), os.read(old, os.fstat(old).st_size))
+            temporary = durable.write_beside(target, [new.read_bytes()])
+            os.utime(temporary, (new.stat().st_atime, new.stat().st_mtime))
+            temporary.replace(target)
+            durable.sync_folder(folder)
+    except (PathRefused, NotFound) as error:
+        raise BackupError(f"{place} was not restored. {error}") from error
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _relocate(source: Path, target: Path) -> None:
@@ -146,10 +189,11 @@ def _relocate(source: Path, target: Path) -> None:
 
 
 def _free(aside: Path) -> Path:
-    number, free = 1, aside
+    """Return a path with this name, or with a number after it, that does not exist."""
+    stem, number, free = aside.name.removesuffix("-1"), 1, aside
     while os.path.lexists(free):
         number += 1
-        free = aside.with_name(f"{aside.name}-{number}")
+        free = aside.with_name(f"{stem}-{number}")
     return free
 
 
@@ -173,46 +217,6 @@ def _remove_derived(replaced: Path) -> None:
         replaced.rmdir()
 
 
-# ---- places -------------------------------------------------------------------------------------------------------
-
-
-def _notes_folder(manifest: Manifest, home: Path, workspace: Path | None) -> Path:
-    if workspace is not None:
-        return workspace.expanduser().absolute()
-    return home / "workspace" if manifest.workspace_in_home else Path(manifest.workspace)
-
-
-def _aside(home: Path) -> Path:
-    """Return a new folder in the home for what is replaced."""
-    number = 1
-    while (home / f"replaced-{number}").exists():
-        number += 1
-    return home / f"replaced-{number}"
-
-
-def _refuse_to_replace(archive: Archive, home: Path, notes: Path) -> None:
-    found = [
-        home / CONFIG,
-        *(home / "agents" / name / truth for name in archive.manifest.agents for truth in TRUTH),
-    ]
-    if existing := next((path for path in found if _holds_data(path)), None):
-        raise BackupError(
-            f"{home} already contains a memory ({existing.relative_to(home)}). Restore into another --home, or "
-            "replace it with --force, which keeps the old files."
-        )
-    for name in archive.manifest.names("notes"):
-        place = notes / name.removeprefix("notes/")
-        if place.exists() and place.read_bytes() != b"".join(archive.read(name)):
-            raise BackupError(
-                f"{place} differs from the note in the backup. Restore into another --workspace, or replace it "
-                "with --force, which keeps the old files."
-            )
-
-
-def _holds_data(path: Path) -> bool:
-    return any(path.iterdir()) if path.is_dir() else path.exists()
-
-
 # ---- new files ----------------------------------------------------------------------------------------------------
 
 
@@ -229,21 +233,20 @@ def _stage(
     names = [name for name in archive.manifest.files if name != CONFIG]
     for number, name in enumerate(names, 1):
         target = staging / name
-        _write(target, archive.read(name), archive.manifest.files[name].modified, name.startswith("notes/"))
+        _write(target, archive.read(name), archive.manifest.files[name].modified)
         if target.suffix == ".db":
             check_database(target)
         if progress:
             progress(Progress("restore", number, len(names), name))
-    config = b"".join(archive.read(CONFIG)).decode() if CONFIG in archive.manifest.files else ""
-    durable.write(staging / CONFIG, _with_places(config, home, notes).encode())
+    durable.write(staging / CONFIG, _with_places(config_text(archive), home, notes).encode())
     moves = _Moves(archive.digest, replaced, list(_moves(archive, home, notes, replaced)))
     durable.write(home / RESTORE_MARKER, moves.to_json().encode())
 
 
-def _write(target: Path, pieces: Iterator[bytes], modified: float, is_note: bool) -> None:
+def _write(target: Path, pieces: Iterator[bytes], modified: float) -> None:
     durable.make_folder(target.parent)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with os.fdopen(os.open(target, flags, 0o666 if is_note else 0o600), "wb") as file:
+    with os.fdopen(os.open(target, flags, 0o600), "wb") as file:
         file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
@@ -268,7 +271,7 @@ def _with_places(text: str, home: Path, notes: Path) -> str:
         return text  # the owner can fix it; `doctor` says what is wrong
     if notes != home / "workspace" or settings.origin("workspace") != "default":
         text = set_value(text, "workspace", str(notes))
-    for key in ("entries.database", "entries.index_folder"):
+    for key in ("home", "entries.database", "entries.index_folder"):
         if settings.origin(key) != "default":
             text = set_value(text, key, None)
     return text

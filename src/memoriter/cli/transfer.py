@@ -95,6 +95,12 @@ def restore(
         bool,
         typer.Option("--force", help="Replace an existing memory. Its files are kept in another folder."),
     ] = False,
+    accept: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Accept settings and files that may run a program or send text to an address."
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only verify the file and show what it contains.")
     ] = False,
@@ -108,7 +114,13 @@ def restore(
     home, workspace = explicit_places(context.obj.arguments())
     with render.progress(as_json) as progress:
         report = restore_backup(
-            file, home=home, workspace=workspace, force=force, dry_run=dry_run, progress=progress
+            file,
+            home=home,
+            workspace=workspace,
+            force=force,
+            accept=accept,
+            dry_run=dry_run,
+            progress=progress,
         )
     render.show(
         as_json, lambda results: results.RestoreResult.model_validate(report), lambda: _print_restore(report)
