@@ -108,7 +108,7 @@ def test_the_same_restore_completes_an_unfinished_one_once(
     home = tmp_path / "state"
     done = json.loads(memoriter("restore", str(interrupted), "--force", "--json").stdout)
     assert done["replaced"] == str(home / "replaced-1")
-    listed = json.loads(memoriter("list", "--json").stdout)
+    listed = json.loads(memoriter("list", "--json").stdout)["entries"]
     assert [entry["text"] for entry in listed] == ["I prefer tabs over spaces."]
     assert (home / "replaced-1/agents/main/memory.db").is_file()
     assert sorted(path.name for path in home.glob("replaced-*")) == ["replaced-1"]
@@ -126,5 +126,5 @@ def test_a_restore_keeps_what_others_wrote_while_it_was_interrupted(
     assert [path.relative_to(home).as_posix() for path in kept] == [
         "replaced-1/agents/main-2/sessions/late.jsonl"
     ]
-    listed = json.loads(memoriter("list", "--json").stdout)
+    listed = json.loads(memoriter("list", "--json").stdout)["entries"]
     assert [entry["text"] for entry in listed] == ["I prefer tabs over spaces."]

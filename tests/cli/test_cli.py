@@ -342,8 +342,8 @@ def test_only_documented_commands_exist(memoriter: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["import", "missing.json"], "'missing.json' is neither a file nor one of: openclaw, claude-code."),
-        (["import", "x.json", "folder"], "can be used only with openclaw and claude-code"),
+        (["import", "missing.json"], "'missing.json' is neither a file nor one of: basic-memory, chatgpt, "),
+        (["import", "x.json", "folder"], "'x.json' is neither a file nor one of: basic-memory, chatgpt, "),
         (["forget", "--query", "x", "--json"], "Invalid value for --json: It cannot ask for confirmation."),
         (["forget", "--since", "yesterday"], "'yesterday' is not a day. Write it as 2026-02-08."),
         (["approve"], "Give the ids of entries, or --all."),

@@ -150,7 +150,7 @@ def test_commands_and_hooks_get_the_same_answers_from_one_process(home: Home) ->
 
 def test_the_first_command_of_a_home_says_once_that_a_process_stays(home: Home) -> None:
     assert home.hook(prompt="when do backups run?")[1] == ""  # hosts do not show it
-    first = home.run("get", "MEMORY.md", MEMORITER_RESIDENT__IDLE_MINUTES="45")[2]
+    first = home.run("get", "memory/backups.md", MEMORITER_RESIDENT__IDLE_MINUTES="45")[2]
     assert first.splitlines(keepends=True)[-1] == NOTICE.replace("30", "45")
     assert [NOTICE[:40] in home.run("search", "backups")[2] for _ in range(2)] == [False, False]
     pid = home.resident()["pid"]

@@ -220,12 +220,9 @@ def _print_report(report: SetupReport, indexed: SyncReport | None) -> None:
     from memoriter.cli import render
 
     out = render.console()
-    for path in report.made:
-        out.print(f"created  {render.shorten_home(path)}")
-    for path in report.changed:
-        out.print(f"changed  {render.shorten_home(path)}")
-    for path in report.kept:
-        out.print(f"kept     {render.shorten_home(path)}")
+    for verb, paths in (("created", report.made), ("changed", report.changed), ("kept", report.kept)):
+        for path in paths:
+            out.print(f"{verb:<7}  {render.shorten_home(path)}")
     if report.notes:
         out.print(f"{count_notes(report.notes, report.folders)}.")
     if report.not_indexed:
@@ -243,7 +240,9 @@ def count_notes(notes: int, folders: int) -> str:
     >>> count_notes(412, 38), count_notes(1, 1)
     ('412 notes in 38 folders', '1 note in 1 folder')
     """
-    return f"{notes} note{'s' * (notes != 1)} in {folders} folder{'s' * (folders != 1)}"
+    from memoriter.cli.render import count
+
+    return f"{count(notes, 'note')} in {count(folders, 'folder')}"
 
 
 # ---- collections ----------------------------------------------------------------------------------------------
@@ -323,29 +322,21 @@ def remove(
 def _show_collections(found: Sequence[Collection], as_json: bool) -> None:
     from memoriter.cli import render
 
+    rows = [
+        (
+            collection.name,
+            render.shorten_home(Path(collection.path)),
+            collection.pattern or "",
+            "folder does not exist" if collection.notes is None else str(collection.notes),
+        )
+        for collection in found
+    ]
+    none = "There are no collections. Add one with `memoriter collection add NAME PATH`."
     render.show(
         as_json,
         lambda results: results.CollectionsResult.model_validate({"collections": found}),
-        lambda: _print_collections(found),
+        lambda: render.print_table(rows, "name", "folder", "pattern", "notes") if rows else typer.echo(none),
     )
-
-
-def _print_collections(found: Sequence[Collection]) -> None:
-    from memoriter.cli import render
-
-    if not found:
-        render.console().print("There are no collections. Add one with `memoriter collection add NAME PATH`.")
-    else:
-        rows = [
-            (
-                collection.name,
-                render.shorten_home(Path(collection.path)),
-                collection.pattern or "",
-                "folder does not exist" if collection.notes is None else str(collection.notes),
-            )
-            for collection in found
-        ]
-        render.print_table(rows, "name", "folder", "pattern", "notes")
 
 
 def _change_collections(
@@ -437,7 +428,7 @@ def unset_setting(context: typer.Context, key: Key, as_json: Json = False) -> No
         _print_change(effective, path, removed=is_removed)
         return
     action = f"Removed {name} from {path}." if is_removed else f"{path} does not set {name}."
-    origin = "the default" if effective.origin == "default" else f"from {effective.origin}"
+    origin = f"from {effective.origin}" if effective.origin != "default" else "the default"
     render.console().print(f"{action} Its value is {render.setting_value(effective.value)}, {origin}.")
 
 
