@@ -32,7 +32,8 @@ STEPS, MAX_LIFE_S = 10, 0.15
 def open_memory(home: Home, engine: str) -> Any:
     """Open a memory with one of the vector engines, and with side files even for few vectors."""
     from memoriter import Memory
-    from memoriter.store.vectors import external, scan
+    from memoriter.extensions import external_tables as external
+    from memoriter.store.vectors import scan
     from memoriter.testing import HashEmbedder
 
     scan.LIMITS = scan.ScanLimits(threshold=2, tail_rows=1)

@@ -27,7 +27,7 @@ from typing import Any
 from lab.soak.forking import ForkFailed, in_fork, load_core
 from lab.soak.part import Part, Round, Task
 from lab.soak.writers import Home
-from memoriter.memory import parts_of
+from memoriter.extensions.anthropic.agent_folder import AgentFolder
 
 COUNT, FAIL, KILL_BEFORE, KILL_WITHIN, FAIL_WITHIN = range(5)
 #: Name of a fault: action, error and whether it lasts.
@@ -82,7 +82,7 @@ def _put(memory: Any, key: str, value: dict[str, str] | None) -> None:
 
 def _queue(memory: Any) -> None:
     from memoriter.extensions.claude_code.capture import session_queue
-    from memoriter.sessions.queue import SessionRequest
+    from memoriter.extensions.claude_code.queue import SessionRequest
 
     session_queue(memory.settings).add(SessionRequest("Stop", "s1", "/nowhere/s1.jsonl", 0))
 
@@ -120,9 +120,7 @@ PATHS: dict[str, Callable[[Any], object]] = {
     "save to a category": lambda memory: memory.save("The roof was repaired.", "roof", category="house"),
     "summarise a session": lambda memory: memory.summarise(MESSAGES, "s1"),
     "flush before compaction": lambda memory: memory.flush(MESSAGES, "s1", window=None),
-    "change an agent's note": lambda memory: (
-        parts_of(memory).agent_folder().create("plan.md", "The plan is ready.\n")
-    ),
+    "change an agent's note": lambda memory: AgentFolder.of(memory).create("plan.md", "The plan is ready.\n"),
     "append to a transcript": lambda memory: memory.transcript_writer("s0").add(MESSAGES),
     "remove from a transcript": lambda memory: memory.transcript_writer("s0").pop(),
     "put an item": lambda memory: _put(memory, "new", {"text": "a new value"}),

@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from memoriter import logs
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from memoriter.entries import Entries
     from memoriter.entries.context import EntryContext
     from memoriter.entries.extract import Extractor
-    from memoriter.notes.agent_folder import AgentFolder
     from memoriter.notes.collection import Notes
     from memoriter.notes.notebook import Notebook
     from memoriter.notes.writer import NoteWriter
@@ -175,17 +173,10 @@ class MemoryParts:
         """The embedder that notes and entries share, or None if the memory searches by keywords only."""
         return shared_embedder(self.settings, self.engine)
 
-    def agent_folder(self, folder: str | None = None, *, shown: str = "") -> AgentFolder:
-        """Return a folder of the workspace in which an agent reads every note and changes its own.
-
-        Without a name it is the folder that notes are written to (`files.folder`).
-        """
-        from memoriter.notes.agent_folder import AgentFolder
-
-        known = partial(was_there, self.engine)
-        name = folder or self.settings.files.folder
-        name = "" if name == "." else name
-        return AgentFolder(self.settings.workspace, name, shown=shown, was_there=known)
+    @property
+    def knows_notes(self) -> bool:
+        """Whether the workspace had notes, as far as the index knows."""
+        return was_there(self.engine)
 
     # ---- questions and changes ---------------------------------------------------------------------------------
 

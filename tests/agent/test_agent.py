@@ -220,7 +220,7 @@ def test_the_lancedb_plugin_stores_the_vectors_of_entries_in_lancedb(
 ) -> None:
     pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
     monkeypatch.setattr(
-        "memoriter.store.vectors.external.BATCH_ROWS", 1
+        "memoriter.extensions.external_tables.BATCH_ROWS", 1
     )  # otherwise a few entries wait for a batch
     lance = tmp_path / "state/agents/main/entries/lance"
     agent = open_agent("memory-lancedb", entries__vector_engine="scan")

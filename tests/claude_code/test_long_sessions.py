@@ -15,7 +15,7 @@ from memoriter import MemoryService
 from memoriter.agent import Agent, Effect, Moment
 from memoriter.agent.agent import Observer
 from memoriter.extensions.claude_code.capture import process_queue, process_queue_of
-from memoriter.sessions.queue import SessionQueue, SessionRequest
+from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
 
 #: A time at which no request is too old.
 FAR_FUTURE = 4e9

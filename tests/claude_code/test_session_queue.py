@@ -17,10 +17,10 @@ from fake_claude_code import ClaudeCode, wait_until
 from memoriter import MemoryService
 from memoriter.errors import WriteError
 from memoriter.extensions.claude_code.capture import process_queue_of
+from memoriter.extensions.claude_code.progress import SessionProgress, SessionState
+from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
 from memoriter.files.locks import file_lock
 from memoriter.sessions.messages import turns_of_messages
-from memoriter.sessions.progress import SessionProgress, SessionState
-from memoriter.sessions.queue import SessionQueue, SessionRequest
 from memoriter.sessions.tail import TailPosition, read_new_turns
 
 KILLS = 200 if os.environ.get("MEMORITER_SOAK") else 12
@@ -174,7 +174,7 @@ def test_a_session_of_another_machine_is_left_to_it(tmp_path: Path) -> None:
 
 
 def test_the_queue_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memoriter.sessions.queue.MAX_REQUESTS", 3)
+    monkeypatch.setattr("memoriter.extensions.claude_code.queue.MAX_REQUESTS", 3)
     queue = SessionQueue(tmp_path / "queue")
     added = [queue.add(_request(tmp_path / "x.jsonl")) for _ in range(5)]
     assert [path is not None for path in added] == [True, True, True, False, False]

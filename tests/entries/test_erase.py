@@ -53,7 +53,7 @@ def test_a_forgotten_text_is_in_no_file(
 ) -> None:
     if engine == "lancedb":
         pytest.importorskip("lancedb", reason="the extra lancedb is not installed")
-        monkeypatch.setattr("memoriter.store.vectors.external.BATCH_ROWS", 2)
+        monkeypatch.setattr("memoriter.extensions.external_tables.BATCH_ROWS", 2)
     if engine == "scan":
         monkeypatch.setattr("memoriter.store.vectors.scan.LIMITS", small_limits())
     home = tmp_path / "agent"

@@ -12,16 +12,16 @@ import pytest
 
 from memoriter import Memory
 from memoriter.errors import LockTimeout
+from memoriter.extensions.anthropic.agent_folder import AgentFolder
 from memoriter.extensions.claude_code.capture import session_progress, session_queue
+from memoriter.extensions.claude_code.progress import SessionState
+from memoriter.extensions.claude_code.queue import SessionRequest
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
 from memoriter.importing import import_export
 from memoriter.llm.budget import Budgeted
-from memoriter.memory import parts_of
 from memoriter.records import Selection, Turn
 from memoriter.server.http.auth import Tickets, Tokens
-from memoriter.sessions.progress import SessionState
-from memoriter.sessions.queue import SessionRequest
 from memoriter.testing import ScriptedChat
 
 #: Folders and files whose content other machines need.
@@ -115,7 +115,7 @@ def edit(memory: Memory) -> None:
 
 
 def work_in_folder(memory: Memory) -> None:
-    agents = parts_of(memory).agent_folder()
+    agents = AgentFolder.of(memory)
     agents.create("plans/one", "First.")
     agents.create("plans/two.md", "Second.")
     agents.edit("plans/one", lambda text: f"{text} Changed.")

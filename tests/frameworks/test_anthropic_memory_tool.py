@@ -22,9 +22,9 @@ from messages_server import Script, running, says, uses
 
 from memoriter import Memory
 from memoriter.errors import WriteError
+from memoriter.extensions.anthropic.agent_folder import AgentFolder
 from memoriter.extensions.anthropic.memory_tool import MemoriterAsyncMemoryTool, MemoriterMemoryTool
 from memoriter.files.edits import exchange_files
-from memoriter.memory import parts_of
 
 OpenMemory = Callable[..., Memory]
 EXAMPLES = 500 if os.environ.get("MEMORITER_SOAK") else 20
@@ -408,7 +408,7 @@ def test_concurrent_edits_of_one_note_lose_nothing(tool: MemoriterMemoryTool, wo
 
 
 def test_a_concurrent_edit_by_a_person_is_not_overwritten(memory: Memory, workspace: Path) -> None:
-    shelf = parts_of(memory).agent_folder()
+    shelf = AgentFolder.of(memory)
     shelf.create("a.md", "one\n")
     file = workspace / "memory/a.md"
 

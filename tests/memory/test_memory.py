@@ -367,7 +367,7 @@ PARTS: dict[str, Callable[[MemoryParts], object]] = {
     "the name of a session": lambda parts: parts.allows_name(None),
     "the trust rules": lambda parts: parts.trust_rules,
     "the embedder": lambda parts: parts.embedder,
-    "the agent's folder": lambda parts: parts.agent_folder(),
+    "whether there were notes": lambda parts: parts.knows_notes,
     "the watcher": lambda parts: parts.watching,
     "the server": lambda parts: parts.check_server(),
     "a warm-up": lambda parts: parts.warm_up(load_model=True),

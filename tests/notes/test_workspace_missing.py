@@ -11,9 +11,9 @@ import pytest
 from memoriter import Memory, MemoryService
 from memoriter.agent import Agent
 from memoriter.errors import SourceError, WriteError
+from memoriter.extensions.anthropic.agent_folder import AgentFolder
 from memoriter.extensions.claude_code.capture import process_queue
-from memoriter.memory import parts_of
-from memoriter.sessions.queue import SessionQueue, SessionRequest
+from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
 
 TALK = (
     {"role": "user", "content": "Which day do we release?"},
@@ -24,7 +24,7 @@ WRITERS: dict[str, Callable[[Memory], object]] = {
     "an item": lambda memory: memory.save("Ship in March.", "Goals", category="project"),
     "a summary": lambda memory: memory.summarise(TALK, "s"),
     "a flush": lambda memory: memory.flush(TALK, "s", window=None),
-    "the agent's folder": lambda memory: parts_of(memory).agent_folder().create("notes", "Tea."),
+    "the agent's folder": lambda memory: AgentFolder.of(memory).create("notes", "Tea."),
 }
 
 

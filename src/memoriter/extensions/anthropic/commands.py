@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import MemoriterError
-from memoriter.memory import parts_of
+from memoriter.extensions.anthropic.agent_folder import AgentFolder
 from memoriter.text.redaction import redact_part
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class MemoryCommands:
 
     def __init__(self, memory: Memory, folder: str | None, session: str | None) -> None:
         self._memory = memory
-        self._folder = parts_of(memory).agent_folder(folder, shown=ROOT)
+        self._folder = AgentFolder.of(memory, folder, shown=ROOT)
         self._session = session
 
     def run(self, command: object) -> str:

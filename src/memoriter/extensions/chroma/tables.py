@@ -166,7 +166,7 @@ class ChromaTable:
 
 
 def _open(context: EngineContext) -> VectorIndex:
-    from memoriter.store.vectors.external import ExternalIndex
+    from memoriter.extensions.external_tables import ExternalIndex
 
     return ExternalIndex(context.database, ChromaStore(context.folder, context.missing), context.folder)
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.agent import Agent, Event, Moment
 from memoriter.errors import SourceError
+from memoriter.extensions.claude_code.progress import SessionProgress, SessionState
+from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
 from memoriter.memory import parts_of
-from memoriter.sessions.progress import SessionProgress, SessionState
-from memoriter.sessions.queue import SessionQueue, SessionRequest
 from memoriter.sessions.tail import TailPosition, read_new_turns
 
 if TYPE_CHECKING:

@@ -28,9 +28,9 @@ from memoriter.resident.calls import PROMPT_EVENTS
 if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.config import Settings
+    from memoriter.extensions.claude_code.queue import SessionRequest
     from memoriter.extensions.claude_code.worker import Respond
     from memoriter.resident.command_line import HookCommand
-    from memoriter.sessions.queue import SessionRequest
 
 log = logs.get("hooks")
 
@@ -211,7 +211,7 @@ def _answer_prompt(
 def _record_fork(event: HookEvent, settings: Settings) -> None:
     """Record when the session was forked. Its transcript begins with a copy of another session."""
     from memoriter.extensions.claude_code.capture import session_progress
-    from memoriter.sessions.progress import SessionState
+    from memoriter.extensions.claude_code.progress import SessionState
 
     now = time.time()
     transcript = str(event.transcript or "")
@@ -280,7 +280,7 @@ def _process_session(
 
 def _queue_request(event: HookEvent) -> tuple[SessionRequest | None, str]:
     """Return the request for the queue, or None and the reason, which is empty if it is not worth a log line."""
-    from memoriter.sessions.queue import SessionRequest
+    from memoriter.extensions.claude_code.queue import SessionRequest
     from memoriter.sessions.tail import file_size
 
     if event.is_subagent:

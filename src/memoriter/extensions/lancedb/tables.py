@@ -115,7 +115,7 @@ class LanceTable:
 
 
 def _open(context: EngineContext) -> VectorIndex:
-    from memoriter.store.vectors.external import ExternalIndex
+    from memoriter.extensions.external_tables import ExternalIndex
 
     return ExternalIndex(context.database, LanceStore(context.folder, context.missing), context.folder)
 

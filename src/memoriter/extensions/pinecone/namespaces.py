@@ -308,7 +308,7 @@ def _key(settings: PineconeSettings) -> str:
 
 
 def _open(context: EngineContext) -> VectorIndex:
-    from memoriter.store.vectors.external import ExternalIndex
+    from memoriter.extensions.external_tables import ExternalIndex
 
     settings = context.settings.section(PineconeSettings)
     store = PineconeStore(context.folder, settings, context.settings.agent)

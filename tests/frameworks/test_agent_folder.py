@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memoriter.notes.agent_folder import AgentFolder
+from memoriter.extensions.anthropic.agent_folder import AgentFolder
 
 TOKEN = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError
 from memoriter.files import edits, shared
@@ -23,10 +24,14 @@ from memoriter.files.durable import make_folder, sync_folder
 from memoriter.files.edits import rename_without_replacing
 from memoriter.files.locks import check_mounted, file_lock
 from memoriter.files.paths import open_folder, path_parts
+from memoriter.memory import parts_of
 from memoriter.notes.chunking import trust_of_note
 from memoriter.notes.notebook import clean_text, front_matter
 from memoriter.records import AGENTS
 from memoriter.text.measure import split_lines
+
+if TYPE_CHECKING:
+    from memoriter.memory import Memory
 
 AGENT_FRONT_MATTER = front_matter(trust="agent") + "\n"
 """The front matter of every note that an agent creates."""
@@ -92,6 +97,14 @@ class AgentFolder:
         self.shown = shown or folder
 
     # ---- reading ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, memory: Memory, folder: str | None = None, *, shown: str = "") -> AgentFolder:
+        """Return a folder of the workspace. Without a name it is the one that notes are written to."""
+        settings, parts = memory.settings, parts_of(memory)
+        name = folder or settings.files.folder
+        name = "" if name == "." else name
+        return cls(settings.workspace, name, shown=shown, was_there=lambda: parts.knows_notes)
 
     def is_folder(self, path: str) -> bool:
         """Return whether the path is a folder. The empty path always is."""
