@@ -21,7 +21,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, is_typeddict
 
 if TYPE_CHECKING:
     from memoriter.tools.tool import Tool
@@ -52,7 +52,7 @@ def config() -> str:
     for section, group in groupby(keys().items(), key=lambda item: item[0].rpartition(".")[0]):
         kind = _section(full_settings(), section) if section else None
         lines += [f"### `{section}`", "", (kind.__doc__ or "").strip()] if kind else ["### General"]
-        lines += ["", "| key | default | environment variable | meaning |", "| --- | --- | --- | --- |"]
+        lines += ["", "| key | default | meaning |", "| --- | --- | --- |"]
         lines += [
             _setting_row(key, field.get_default(call_default_factory=True), field.description or "")
             for key, field in group
@@ -81,8 +81,7 @@ def _section(kind: type, path: str) -> type:
 
 
 def _setting_row(key: str, default: object, meaning: str) -> str:
-    variable = "MEMORITER_" + key.upper().replace(".", "__")
-    return f"| `{key}` | {_shown(default)} | `{variable}` | {meaning.replace('|', '&#124;')} |"
+    return f"| `{key}` | {_shown(default)} | {meaning.replace('|', '&#124;')} |"
 
 
 def _shown(default: object) -> str:
@@ -107,37 +106,30 @@ def tools() -> str:
     for tool in TOOLS.values():
         kind = "reads" if tool.read_only else "deletes or overwrites" if tool.destructive else "writes"
         lines += [f"## `{tool.name}`", "", f"{tool.description} ({kind})", ""]
-        if properties := tool.schema()["properties"]:
-            lines += ["| argument | type | default | meaning |", "| --- | --- | --- | --- |"]
-            lines += [_argument_row(tool, name) for name in properties]
-            lines += [""]
+        lines += [*(_argument_line(tool, name) for name in tool.schema()["properties"]), ""]
         lines += ["Result: " + ", ".join(f"`{name}`" for name in (*tool.empty, "disabled")) + ".", ""]
-    return "\n".join(lines)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
 @renders("operations")
 def operations() -> str:
-    """Render every operation that agents do not call: access, arguments and result."""
+    """Render every operation that agents do not call, in one line: access, meaning, arguments and result."""
     from memoriter.tools.table import OPERATIONS
     from memoriter.tools.tool import json_schema
     from memoriter.tools.toolbox import TOOLS
 
     lines: list[str] = []
     for tool in OPERATIONS.values():
-        if tool.name in TOOLS:
-            continue
-        result = ", ".join(f"`{name}`" for name in (*json_schema(tool.result)["properties"], "disabled"))
-        lines += [f"### `{tool.name}` ({tool.access})", "", tool.description, ""]
-        lines += [_argument_line(tool, name) for name in tool.schema()["properties"]]
-        lines += ["", f"Result: {result}.", ""]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
-
-
-def _argument_row(tool: Tool, name: str) -> str:
-    schema = tool.schema()["properties"][name]
-    names = ", ".join(f"`{name}`" for name in tool.names_of(name))
-    meaning = schema["description"].replace("|", "&#124;")
-    return f"| {names} | {_kind(schema)} | {_default(tool, name)} | {meaning} |"
+        if tool.name not in TOOLS:
+            schema = tool.schema()
+            arguments = (
+                f"{name}{'' if name in schema['required'] else '?'}" for name in schema["properties"]
+            )
+            result = ", ".join(json_schema(tool.result)["properties"])
+            lines.append(
+                f"- `{tool.name}({', '.join(arguments)})` ({tool.access}): {tool.description} Result: `{result}`."
+            )
+    return "\n".join(lines)
 
 
 def _argument_line(tool: Tool, name: str) -> str:
@@ -214,20 +206,19 @@ def _command_section(command: Any, name: str, parent: Any) -> list[str]:
         return lines
     lines += _parameter_rows(command, context)
     if command.epilog:
-        kind, _, examples = command.epilog.partition(": ")
-        commands = "\n".join(examples.split(" · "))
-        lines += [f"{kind}:", "", f"```text\n{commands}\n```", ""]
+        commands = "\n".join(command.epilog.partition(": ")[2].split(" · "))
+        lines += [f"```text\n{commands}\n```", ""]
     return lines
 
 
 def _parameter_rows(command: Any, context: Any) -> list[str]:
     records = filter(None, (parameter.get_help_record(context) for parameter in command.params))
-    rows = [f"| {_code(name)} | {_cell(meaning)} |" for name, meaning in records]
-    return ["| option | meaning |", "| --- | --- |", *rows, ""] if rows else []
+    rows = [f"- {_code(name)}: {' '.join(meaning.split())}" for name, meaning in records if name != "--json"]
+    return [*rows, ""] if rows else []
 
 
 def _code(text: str) -> str:
-    return "`" + " ".join(text.split()).replace("|", "\\|") + "`"
+    return "`" + " ".join(text.split()) + "`"
 
 
 def _cell(text: str) -> str:
@@ -237,53 +228,62 @@ def _cell(text: str) -> str:
 
 @renders("python")
 def python() -> str:
-    """Render every public class with its methods and fields, and every error.
+    """Render every public name: functions and classes with their methods, values with their fields, and errors.
 
     `AsyncMemory` repeats the methods of `Memory`, so only its own are rendered.
     """
     import memoriter
 
-    names = [name for name in memoriter.__all__ if name != "__version__"]
-    found = [(name, getattr(memoriter, name)) for name in names]
-    errors = [item for item in found if isinstance(item[1], type) and issubclass(item[1], Exception)]
-    others = sorted((item for item in found if item not in errors), key=lambda item: item[0].lower())
-    lines = [line for name, value in others for line in _object_section(name, value)]
-    lines += ["## Errors", "", "| error | is a | meaning |", "| --- | --- | --- |"]
+    found = [(name, getattr(memoriter, name)) for name in sorted(memoriter.__all__, key=str.lower)]
+    found = [(name, value) for name, value in found if name != "__version__"]
+    lines = ["## Functions and classes", ""]
+    lines += [
+        line for name, value in found if _kind_of(value) == "class" for line in _class_section(name, value)
+    ]
+    lines += ["## Values", "", "Frozen dataclasses, unless it says otherwise.", ""]
+    lines += [_value_line(name, value) for name, value in found if _kind_of(value) == "value"]
+    lines += ["", "## Errors", "", "| error | is a | meaning |", "| --- | --- | --- |"]
+    errors = [(name, value) for name, value in found if _kind_of(value) == "error"]
     lines += [
         f"| `{name}` | `{error.__base__.__name__}` | {_cell(_summary(error))} |" for name, error in errors
     ]
     return "\n".join([*lines, ""])
 
 
-def _object_section(name: str, value: Any) -> list[str]:
-    if get_origin(value) is Literal:
-        return [f"## `{name}`", "", f"One of {', '.join(f'`{one}`' for one in get_args(value))}.", ""]
-    lines = [f"## `{name}`", "", inspect.cleandoc(value.__doc__ or ""), ""]
+def _kind_of(value: Any) -> str:
+    if isinstance(value, type) and issubclass(value, Exception):
+        return "error"
+    methods = [name for name, member in vars(value).items() if inspect.isfunction(member) and name[0] != "_"]
+    has_fields = hasattr(value, "__dataclass_fields__") or is_typeddict(value)
+    is_value = get_origin(value) is Literal or (has_fields and not methods)
+    return "value" if is_value else "class"
+
+
+def _class_section(name: str, value: Any) -> list[str]:
     if not isinstance(value, type):
-        return [*lines, *_signature(f"memoriter.{name}", value)]
+        return [f"### `{name}`", "", f"`{_signature(f'memoriter.{name}', value)}`: {_summary(value)}", ""]
+    lines = [f"### `{name}`", "", _summary(value), ""]
     fields = getattr(value, "__dataclass_fields__", {})
-    if fields:
-        meanings = _field_comments(value)
-        rows = [
-            f"| `{field}` | {_code(_type(fields[field].type))} | {_cell(meanings.get(field, ''))} |"
-            for field in fields
-        ]
-        lines += ["| field | type | meaning |", "| --- | --- | --- |", *rows, ""]
-    for member, function in _public_members(value):
-        if member in fields:
-            continue
-        if isinstance(function, property):
-            lines += [f"**`{member}`**: {_summary(function)}", ""]
-        else:
-            lines += [f"### `{name}.{member}`", "", inspect.cleandoc(function.__doc__ or ""), ""]
-            lines += _signature(member, function)
-    return lines
+    lines += [f"Fields: `{_fields(value)}`.", ""] if fields else []
+    members = [pair for pair in _public_members(value) if pair[0] not in fields]
+    return [*lines, *(_member_line(member, function) for member, function in members), ""]
 
 
-def _field_comments(kind: type) -> dict[str, str]:
-    """Return the `#:` comments above the fields of a class."""
-    found = re.findall(r"((?:^ +#: .*\n)+) +(\w+):", inspect.getsource(kind), re.MULTILINE)
-    return {field: re.sub(r"^ +#: ", "", comment, flags=re.MULTILINE) for comment, field in found}
+def _value_line(name: str, value: Any) -> str:
+    if get_origin(value) is Literal:
+        return f"- `{name}`: one of {', '.join(f'`{one}`' for one in get_args(value))}."
+    return f"- `{name}({_fields(value)})`: {_summary(value)}"
+
+
+def _fields(value: Any) -> str:
+    if is_typeddict(value):
+        return ", ".join(value.__annotations__)
+    return ", ".join(f"{name}: {_type(field.type)}" for name, field in value.__dataclass_fields__.items())
+
+
+def _member_line(name: str, function: Any) -> str:
+    signature = name if isinstance(function, property) else _signature(name, function)
+    return f"- `{signature}`: {_summary(function)}"
 
 
 def _public_members(kind: type) -> list[tuple[str, Any]]:
@@ -293,23 +293,25 @@ def _public_members(kind: type) -> list[tuple[str, Any]]:
         function = value.__func__ if isinstance(value, classmethod | staticmethod) else value
         documented = isinstance(function, property) or inspect.isfunction(function)
         repeated = kind.__name__ == "AsyncMemory" and name not in ("open", "close")
-        if not name.startswith("_") and documented and function.__doc__ and not repeated:
+        if not name.startswith(("_", "model_")) and documented and function.__doc__ and not repeated:
             members.append((name, function))
     return members
 
 
-def _signature(name: str, function: Any) -> list[str]:
-    """Return a block with the signature, one argument per line if it is long."""
+def _signature(name: str, function: Any) -> str:
+    """Return the signature in one line, without the types, which an editor shows."""
     signature = inspect.signature(function)
-    parameters = [parameter for key, parameter in signature.parameters.items() if key not in ("self", "cls")]
-    short = str(signature.replace(parameters=parameters)).replace("'", "")
-    if len(name + short) > 100:
-        words = [str(parameter).replace("'", "") for parameter in parameters]
-        first = next((i for i, item in enumerate(parameters) if item.kind is item.KEYWORD_ONLY), None)
-        if first is not None:
-            words.insert(first, "*")
-        short = "(\n" + "".join(f"    {word},\n" for word in words) + ")" + short.rpartition(")")[2]
-    return ["```text", re.sub(r"<(function|object) .*? at 0x\w+>", "…", name + short), "```", ""]
+    parameters = [
+        parameter.replace(annotation=parameter.empty)
+        for key, parameter in signature.parameters.items()
+        if key not in ("self", "cls")
+    ]
+    short = str(signature.replace(parameters=parameters, return_annotation=signature.empty))
+    returned = (
+        "" if signature.return_annotation in ("None", signature.empty) else _type(signature.return_annotation)
+    )
+    short = re.sub(r"<(function|object) .*? at 0x\w+>", "…", name + short)
+    return f"{short} -> {returned}" if returned else short
 
 
 def _type(annotation: object) -> str:
