@@ -71,7 +71,7 @@ def test_a_life_of_entries(entries: Entries, open_database: Open) -> None:
     facets = entries.facets()
     assert (facets.total, facets.tags, facets.states) == (2, {"drinks": 1, "morning": 1}, {"active": 2})
     stats = entries.stats()
-    assert (stats["total"], stats["average_importance"]) == (2, (tea.importance + coffee.importance) / 2)
+    assert (stats.total, stats.average_importance) == (2, (tea.importance + coffee.importance) / 2)
     assert sum(bucket.captured for bucket in entries.timeline(buckets=4)) == 2
     receipt = entries.erase(coffee.id)
     assert receipt.forgotten == (coffee.id,)
