@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import threading
@@ -104,33 +105,42 @@ def test_a_note_deleted_during_an_append_is_created_again(note: Path) -> None:
     assert (seen, note.read_text(encoding="utf-8")) == (["# Herons\n", None], "by the agent\n")
 
 
-def test_two_writers_of_one_open_note_lose_nothing(note: Path) -> None:
-    """Another program has the note open and appends in place while it is exchanged, hundreds of times."""
-    stop = threading.Event()
-    theirs: list[str] = []
+@pytest.mark.parametrize("action", ["create", "change", "move", "remove"])
+def test_a_folder_that_becomes_a_link_during_a_change_leads_nowhere(
+    note: Path, tmp_path: Path, action: str
+) -> None:
+    """The swap happens after the path was resolved, once before and once after the folder is opened."""
+    outside, folder = tmp_path / "outside", note.parent
+    outside.mkdir()
+    (outside / "note.md").write_text("# Herons\n", encoding="utf-8")
 
-    def person() -> None:
-        while not stop.wait(0.003):
-            line = f"by hand {len(theirs)}\n"
-            with note.open("a", encoding="utf-8") as file:
-                file.write(line)
-            theirs.append(line)
+    def swap(_: object = None) -> None:
+        if not folder.is_symlink():
+            folder.rename(tmp_path / "away")
+            folder.symlink_to(outside)
 
-    hand = threading.Thread(target=person)
-    hand.start()
-    ours = [f"by the agent {number}\n" for number in range(40)]
-    for line in ours:
-        while True:
-            try:
-                edits.append(note, line)
-                break
-            except EditConflict:
-                continue  # refused: nothing was overwritten, and the caller gets an error
-    stop.set()
-    hand.join()
-    lines = note.read_text(encoding="utf-8").splitlines(keepends=True)
-    assert sorted(lines) == sorted(["# Herons\n", *ours, *theirs])
-    assert [file.name for file in note.parent.iterdir()] == ["note.md"]
+    def change(old: str | None) -> str:
+        swap()
+        return f"{old}changed\n"
+
+    def act() -> None:
+        match action:
+            case "create":
+                edits.update(folder / "new.md", change)
+            case "change":
+                edits.update(note, change)
+            case "move":
+                edits.move(note, folder / "moved.md", swap)
+            case _:
+                edits.remove(note, swap)
+
+    with contextlib.suppress(WriteError):
+        act()
+    assert folder.is_symlink()
+    for _ in range(2):
+        assert {path.name: path.read_text("utf-8") for path in outside.iterdir()} == {"note.md": "# Herons\n"}
+        with pytest.raises(WriteError, match="symbolic link"):
+            act()
 
 
 def test_many_threads_append_to_one_note(note: Path) -> None:

@@ -89,8 +89,8 @@ else:
             ("write", "ENOSPC", 1),
             ("fsync", "EIO", 1),
             ("fsync", "EIO", 2),
-            ("renameat2", "EIO", 1),
-            ("renameat2", "ENOSPC", 1),
+            ("rename", "EIO", 1),
+            ("rename", "ENOSPC", 1),
         ]
     ],
 )

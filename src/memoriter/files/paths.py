@@ -14,6 +14,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 
 from memoriter.errors import NotFound, PathRefused, SourceError
@@ -28,6 +29,7 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _FILE = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _FILE |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 _CAN_WALK = os.open in os.supports_dir_fd and bool(_NOFOLLOW)
+_PINNED = ("/", "proc", "self", "fd")
 _CAN_PIN = sys.platform == "linux" and Path("/proc/self/fd").is_dir()
 
 
@@ -68,6 +70,27 @@ def open_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iter
         yield Path(f"/proc/self/fd/{descriptor}")
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def open_resolved(folder: Path, *, make: bool = False) -> Iterator[Path]:
+    """Open a folder by its resolved path and yield a path that keeps pointing to it.
+
+    A part of the path that became a link since it was resolved is refused. A path of `open_folder` may be given too.
+    """
+    if folder.parts[:4] == _PINNED:
+        with open_folder(Path(*folder.parts[:5]), folder.parts[5:], make=make) as pinned:
+            yield pinned
+        return
+    missing = list(takewhile(lambda at: make and not at.is_dir(), (folder, *folder.parents)))
+    top = missing[-1].parent if missing else folder
+    with open_folder(top, ()) as pinned:
+        # The system knows the path of an open folder. Some disks ignore case.
+        found = os.readlink(pinned) if _CAN_PIN else str(pinned)  # noqa: PTH115 - a text is compared
+        if found.casefold() != str(top).casefold():
+            raise PathRefused(f"{folder} leads through a symbolic link now. Links are not followed.")
+        with open_folder(pinned, [at.name for at in reversed(missing)], make=make) as inner:
+            yield inner
 
 
 def _inner(folder: int, name: str, *, make: bool) -> int:

@@ -334,6 +334,7 @@ def erase_lines(
     A line that says more is a note of its own and stays. An agent erases lines only from logs of agents; the result
     names the owner's logs that contain the text. A log that cannot be read or written does not stop the others.
     """
+    root = root.resolve()
     folder = root / name
     forms = {form for form in map(normal_form, texts) if form}
     shared.refresh(folder)

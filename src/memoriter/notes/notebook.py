@@ -171,12 +171,13 @@ class Notebook:
         return self._prefix + name
 
     def inside(self, path: str) -> Path:
-        """Return the path of a file in the workspace. Links that lead out of the workspace are refused."""
+        """Return the resolved path of a file in the workspace. Links that lead out of the workspace are refused."""
         self.check_writable()
         file = self.root / path
-        if not file.parent.resolve().is_relative_to(self.root.resolve()):
+        folder = file.parent.resolve()
+        if not folder.is_relative_to(self.root.resolve()):
             raise WriteError(f"{path} leads out of the workspace. Nothing was written.")
-        return file
+        return folder / file.name
 
 
 def _numbered_names(stem: str) -> Iterator[str]:

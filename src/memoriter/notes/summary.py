@@ -57,9 +57,10 @@ class Summaries:
     def _find(self, session: str, day: str) -> str | None:
         """Find the note of a session by its front matter. People may have renamed the file."""
         for file in sorted(self.notebook.folder.glob(f"{day}*.md")):
+            path = self.notebook.path_of(file.name)
             try:
-                if _fields(edits.read(file) or "").get("session") == session:
-                    return self.notebook.path_of(file.name)
+                if _fields(edits.read(self.notebook.inside(path)) or "").get("session") == session:
+                    return path
             except WriteError:
                 continue
         return None

@@ -302,7 +302,6 @@ def _move(source: Path, target: Path) -> None:
         source.rename(target)
         return
     rename_without_replacing(source, target)
-    source.unlink(missing_ok=True)  # after os.link on systems without renameat2
 
 
 def _list_items(folder: Path, before: str, levels: int) -> Iterator[FolderItem]:
