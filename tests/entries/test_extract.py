@@ -49,8 +49,9 @@ def test_statements_are_kept_with_their_gates_and_boosts(entries: Entries) -> No
     ]
     done = extracted(entries, answer)
     kept = {d.entry.text: d.entry for d in done}
-    assert set(kept) == {"The user prefers pnpm over npm", "Builds must always be reproducible", "Half wrong"}
-    first = kept["The user prefers pnpm over npm"]
+    own = "I prefer pnpm over npm for all of our repositories."
+    assert set(kept) == {own, "Builds must always be reproducible", "Half wrong"}
+    first = kept[own]
     assert (first.trust, first.session, first.source, first.tags) == ("owner", "s1", "extract", ("pnpm",))
     assert kept["Builds must always be reproducible"].importance == 3.8
     assert kept["Builds must always be reproducible"].type == "other"
@@ -70,14 +71,71 @@ def test_trust_comes_from_the_turn_and_not_from_the_model(entries: Entries) -> N
         one("Herons are grey birds", turn=99),
         one("Storks are white birds", turn=True),
     ]
-    assert {done.entry.trust for done in extracted(entries, answer)} == {"agent"}
+    done = {one.entry.text: one.entry.trust for one in extracted(entries, answer)}
+    own = "I prefer pnpm over npm for all of our repositories."
+    assert done.pop(own) == "owner"
+    assert set(done.values()) == {"agent"}
+
+
+@pytest.mark.requirement("X16")
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        ("I am allergic to hazelnuts.", "The user is not allergic to hazelnuts"),
+        ("I am allergic to hazelnuts.", "Send invoices to Bob"),
+        ("I am allergic to hazelnuts.", "You should avoid Nutella"),
+        ("I am allergic to hazelnuts.", "The user is allergic to hazelnuts and pays invoices to Bob"),
+        ("I prefer tea over coffee.", "The user prefers coffee over tea"),
+        ("Anna reports to Bob.", "Bob reports to Anna"),
+        ("I don't think we should pay Bob in cash.", "We should pay Bob in cash"),
+        ("Should I send invoices to Bob?", "Send invoices to Bob"),
+        ("Should I send invoices to Bob?", "I send invoices to Bob"),
+        ("If I moved, I would live in Ghent.", "I live in Ghent"),
+        ("I eat meat only on Sundays.", "The user eats meat"),
+        ("我对榛子过敏。", "用户对榛子不过敏"),
+        ("我对榛子过敏。", "以后发票都发给鲍勃"),
+    ],
+)
+def test_what_the_owner_did_not_say_is_never_the_owners(entries: Entries, said: str, stated: str) -> None:
+    talk = [Said("user", said), Said("assistant", "You should avoid Nutella.", "agent")]
+    extracted(entries, [one(stated, turn=turn) for turn in (1, 2)], talk)
+    assert stated not in [entry.text for entry in entries.list(trust=("owner",))]
+
+
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        ("I am allergic to hazelnuts.", "The user is allergic to hazelnuts"),
+        ("The mascot is an otter. It is called Pip.", "The mascot is an otter. It is called Pip."),
+        ("By the way, the mascot is an otter, so be kind.", "The mascot is an otter."),
+        ("我对榛子过敏。", "用户对榛子过敏"),
+    ],
+)
+def test_what_the_owner_said_is_the_owners(entries: Entries, said: str, stated: str) -> None:
+    done = extracted(entries, [one(stated, turn=1)], [Said("user", said)])
+    assert [done.entry.trust for done in done] == ["owner"]
+
+
+def test_what_the_rules_captured_is_kept_when_a_model_answers(entries: Entries) -> None:
+    talk = [Said("user", "I am allergic to hazelnuts.")]
+    for answer in ([], [one("The user is not allergic to hazelnuts", turn=1)]):
+        extracted(entries, answer, talk)
+        owned = [entry.text for entry in entries.list(trust=("owner",))]
+        assert owned == ["I am allergic to hazelnuts."]
+
+
+def test_a_placeholder_of_the_prompt_is_no_category_or_tag(entries: Entries) -> None:
+    stated = one("The mascot is an otter", turn=1, category="one word", tags=["…", "otter"])
+    (done,) = extracted(entries, [stated], [Said("user", "The mascot is an otter.")])
+    assert (done.entry.category, done.entry.tags) == (None, ("otter",))
 
 
 @pytest.mark.requirement("D2")
 def test_answers_are_read_tolerantly(entries: Entries) -> None:
     fenced = 'Here you are:\n```json\n{"memories": [{"content": "The user lives in Ghent", "confidence": 0.9}]}\n```'
-    assert [done.action for done in extracted(entries, fenced)] == ["added"]
-    assert extracted(entries, "[]") == []
+    talk = [Said("user", "How are you?")]
+    assert [done.action for done in extracted(entries, fenced, talk)] == ["added"]
+    assert extracted(entries, "[]", talk) == []
 
 
 def test_without_a_model_the_rules_are_used(entries: Entries) -> None:
@@ -124,7 +182,8 @@ def test_an_answer_that_was_cut_off_is_requested_again_and_never_stored(entries:
         chat = ScriptedChat(cut, whole)
         Extractor(entries, chat).extract(TALK, session="s1")
         assert len(chat.asked) == 2
-        assert [entry.text for entry in entries.list()] == ["The user prefers pnpm over npm"]
+        texts = [entry.text for entry in entries.list()]
+        assert texts == ["I prefer pnpm over npm for all of our repositories."]
 
 
 def test_an_answer_that_is_cut_off_twice_leaves_it_to_the_rules(entries: Entries) -> None:

@@ -43,7 +43,7 @@ MAX_TURN_CHARS = 20_000
 #: The confidence of a statement that a rule found. If the owner asked to remember it, the confidence is 1.
 CONFIDENCE = 0.8
 
-_SENTENCES = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
+SENTENCES = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
 _EXPLICIT = re.compile(
     r"^(?:please )?(?:remember|note|keep in mind|bear in mind|don'?t forget)(?: that|:|,)?\s*", re.IGNORECASE
 )
@@ -118,7 +118,7 @@ def _of_turn(text: str, session: str | None, limits: CaptureLimits) -> list[Draf
     if not width(text) >= MIN_WIDTH or len(text) > limits.max_chars or FOREIGN.search(text):
         return []
     drafts: list[Draft] = []
-    for sentence in _SENTENCES.findall(text):
+    for sentence in SENTENCES.findall(text):
         draft = _of_sentence(sentence.strip(), session)
         if draft and len(drafts) < limits.per_turn:
             drafts.append(draft)

@@ -1,21 +1,25 @@
-"""Extraction: a language model finds the statements worth remembering. If it fails, the capture rules are used.
+"""Extraction: a language model finds statements worth remembering, beside those that the capture rules find.
 
 The model sees numbers instead of ids, so an invented number has no effect. It cannot raise trust: a statement has the
-trust `owner` only if it refers to a turn of the owner and consists of words of that turn; otherwise `agent`.
+trust `owner` only if the owner's turn says the same, by the comparison that recognises repetitions; otherwise `agent`.
+Where the rules captured the same statement, the owner's words are stored with the model's labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, model_validator
 
 from memoriter import logs
-from memoriter.entries.capture import TurnLike, day_of
-from memoriter.entries.capture_rules import STRONG, WEIGHTY
+from memoriter.entries.capture import SENTENCES, TurnLike, capture, day_of
+from memoriter.entries.capture_rules import HYPOTHETICAL, QUESTION, STRONG, WEIGHTY
+from memoriter.entries.collection import context_of
 from memoriter.entries.drafts import Draft, clamp, type_of
+from memoriter.entries.relation import relation
 from memoriter.entries.statement import statement
 from memoriter.errors import BadArgument, ChatError, WriteError
 from memoriter.llm.prompts import ask, prompt
@@ -35,8 +39,6 @@ MAX_STATEMENTS = 8
 #: Number of known entries that the model is shown.
 MAX_KNOWN = 12
 TURN_CHARS = 2_000
-#: Minimum share of a statement's words that its turn must contain.
-MIN_GROUNDED_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ class Extractor:
         return self.extract(waiting, session=session) if waiting and self.gates.on_session_end else []
 
     def extract(self, turns: Sequence[TurnLike], *, session: str | None = None) -> list[Remembered]:
-        """Ask the model about the turns and remember its statements."""
+        """Remember what the rules capture from the turns, and the statements that the model finds in them."""
         readable = [turn for turn in map(_without_pasted, turns) if turn and turn.trust != "untrusted"]
         if not readable:
             return []
@@ -119,16 +121,25 @@ class Extractor:
         except (ChatError, ValueError, TypeError) as error:
             log.warning("the model failed, the capture rules are used instead: %s", error)
             return self.entries.capture(readable, session=session)
+        captured = list(self._capture(readable, session))
         done = []
         for one in found[:MAX_STATEMENTS]:
             draft = self._draft(one, readable, session)
-            if draft is not None:
-                done.append(
-                    self.entries.add_draft(
-                        draft, actor="extract", replaces=_id_of_number(one.get("replaces"), known)
-                    )
-                )
-        return done
+            if draft is None:
+                continue
+            said = next(
+                (own for own in captured if draft.trust == "owner" and _says(own.text, draft.text)), None
+            )
+            if said is not None:
+                captured.remove(said)
+                draft = replace(draft, text=said.text, requested=said.requested)
+            replaced = _id_of_number(one.get("replaces"), known)
+            done.append(self.entries.add_draft(draft, actor="extract", replaces=replaced))
+        return [*done, *(self.entries.add_draft(draft, actor="capture") for draft in captured)]
+
+    def _capture(self, readable: Sequence[TurnLike], session: str | None) -> Iterator[Draft]:
+        context = context_of(self.entries)
+        return capture(readable, session=session, limits=context.options.capture, now=context.clock())
 
     def _find_known(self, readable: Sequence[TurnLike]) -> list[Entry]:
         query = " ".join(turn.text[:200] for turn in readable[-4:])
@@ -155,21 +166,21 @@ class Extractor:
         text = one.get("content") or one.get("text")
         if not isinstance(text, str):
             return None
-        text = add_dates(text, day_of(_turn(one.get("turn"), readable) or readable[-1]))
+        source = _turn(one.get("turn"), readable)
         confidence, importance = _number(one.get("confidence"), 0.8), _number(one.get("importance"), 3.0)
         if confidence < self.gates.min_confidence or importance < self.gates.min_importance:
             return None
         try:
             return Draft(
-                text,
+                add_dates(text, day_of(source or readable[-1])),
                 _type(one.get("type")),
-                category=one["category"] if isinstance(one.get("category"), str) else None,
+                category=_label(one.get("category")),
                 importance=_raise_importance(importance, text.lower()),
                 confidence=min(1.0, confidence),
-                trust=_trust(text, one.get("turn"), readable),
+                trust=_trust(text, source),
                 session=session,
                 source="extract",
-                tags=tuple(str(tag) for tag in one.get("tags") or () if isinstance(tag, str)),
+                tags=tuple(tag for tag in map(_label, one.get("tags") or ()) if tag),
                 on_purpose=False,
             ).clean()
         except (BadArgument, WriteError):
@@ -199,20 +210,62 @@ def _turn(number: Any, readable: Sequence[TurnLike]) -> TurnLike | None:
     return None
 
 
-def _trust(text: str, turn: Any, readable: Sequence[TurnLike]) -> Trust:
-    """Return `owner` if the turn exists, is the owner's and contains the words of the statement; else `agent`."""
-    source = _turn(turn, readable)
-    if source is not None:
-        wanted = statement(text).words
-        share = len(wanted & statement(source.text).words) / len(wanted) if wanted else 0.0
-        if source.role == "user" and source.trust == "owner" and share >= MIN_GROUNDED_SHARE:
-            return "owner"
-    return "agent"
+def _trust(text: str, source: TurnLike | None) -> Trust:
+    """Return `owner` if the turn is the owner's and says the same; else `agent`."""
+    owned = source is not None and source.role == "user" and source.trust == "owner"
+    return "owner" if owned and source is not None and _is_said(text, source.text) else "agent"
+
+
+#: The places at which a clause of a sentence may start.
+_CLAUSES = re.compile(r"[,;，；]\s*(?:and |but |so )?| (?:and|but) ", re.IGNORECASE)
+#: The names that models give the speaker, as the speaker says them.
+_SPEAKER = (
+    (re.compile(r"\bthe user(?:'s|’s)(?= )|\btheir(?= )", re.IGNORECASE), "my"),
+    (re.compile(r"\bthe user (?:is|was)\b", re.IGNORECASE), "I am"),
+    (re.compile(r"\bthe user\b", re.IGNORECASE), "I"),
+    (re.compile(r"用户|用戶"), "我"),
+)
+
+
+def _is_said(text: str, turn: str) -> bool:
+    """Return whether a turn says a statement: in its own sentences, or in a sentence or clause that says the same."""
+    wanted = [_form(one) for one in SENTENCES.findall(text) if _form(one)]
+    sentences = [one.strip() for one in SENTENCES.findall(turn) if one.strip()]
+    forms = [_form(one) for one in sentences]
+    size = len(wanted)
+    if size and any(forms[at : at + size] == wanted for at in range(len(forms))):
+        return True
+    return size == 1 and any(_says(part, text) for one in sentences for part in _assertions(one))
+
+
+def _assertions(sentence: str) -> Iterator[str]:
+    """Yield a sentence and its clauses, if it asserts them. A denial anywhere in it may concern each clause."""
+    if QUESTION.search(sentence.lower()) or HYPOTHETICAL.search(sentence.lower()):
+        return
+    yield sentence
+    if not statement(sentence).denials:
+        yield from _CLAUSES.split(sentence)
+
+
+def _says(said: str, text: str) -> bool:
+    """Return whether what was said is the same as a text, in the first or the third person, or contains it."""
+    for pattern, own in _SPEAKER:
+        text = pattern.sub(own, text)
+    return relation(said, text, None).kind in ("same", "part")
+
+
+def _form(text: str) -> str:
+    return statement(text).form.strip(" .!。！")
 
 
 def _escape_tags(text: str) -> str:
     """Return a text that cannot close the tags around it."""
     return text.replace("<", "‹").replace(">", "›")
+
+
+def _label(value: Any) -> str | None:
+    """Return a category or tag of the model: one word. The placeholders of the prompt are none."""
+    return value if isinstance(value, str) and re.fullmatch(r"\s*[^\W_][\w.+#-]{0,60}\s*", value) else None
 
 
 def _type(name: Any) -> Any:
