@@ -144,11 +144,11 @@ peers: $(READY) $(QMD) $(CLAW)  ## compare with memsearch, mem0, qmd and OpenCla
 
 # Every figure of the pages, from nothing. It takes an idle machine about half an hour; peers keep their last figures.
 figures: $(READY)  ## measure everything again and rewrite the pages: make figures DATA=DIR
-	$(BIN)/python -m lab.evals --data $(DATA) --ablate all --folds --json lab/evals/results/retrieval.json --out docs/benchmarks.md
-	$(BIN)/python -m lab.evals.layouts --compare --out docs/benchmarks.md
+	$(BIN)/python -m lab.evals --data $(DATA) --ablate all --folds --json lab/evals/results/retrieval.json --out lab/benchmarks.md
+	$(BIN)/python -m lab.evals.layouts --compare --out lab/benchmarks.md
 	$(BIN)/python -m lab.evals.peers --data $(DATA) --peers memoriter --json lab/evals/results/peers.json
 	$(BIN)/python -m lab.evals.retrieval
-	$(BIN)/python -m lab.bench --out docs/benchmarks.md
+	$(BIN)/python -m lab.bench --out lab/benchmarks.md
 
 clean:  ## remove everything that the targets created
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis demo-workspace

@@ -325,9 +325,26 @@ def _summary(value: Any) -> str:
 
 @renders("peers")
 def peers() -> str:
-    """Repeat the measured comparison of `retrieval.md`, which a run of the evaluation writes."""
-    text = (PAGES / "retrieval.md").read_text("utf-8")
-    return text.partition("<!-- measured: peers -->\n")[2].partition("<!-- end measured -->")[0]
+    """Repeat the measured comparison with other memories."""
+    return _measured("retrieval.md", "peers")
+
+
+@renders("sets")
+def sets() -> str:
+    """Repeat the measured quality of the default search, by set."""
+    return _measured("retrieval.md", "sets")
+
+
+@renders("budgets")
+def budgets() -> str:
+    """Repeat the first table of the benchmark of speed."""
+    return _measured("benchmarks.md", "bench").partition("\n\n")[2].partition("\n\n")[0]
+
+
+def _measured(page: str, name: str) -> str:
+    """Return a block of a page in lab/, which a measurement has written there."""
+    text = (PAGES.parent / "lab" / page).read_text("utf-8")
+    return text.partition(f"<!-- measured: {name} -->\n")[2].partition("<!-- end measured -->")[0]
 
 
 @renders("prompt")

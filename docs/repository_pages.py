@@ -25,7 +25,9 @@ OUTSIDE = (
     "C*.md",
     "SECURITY.md",
     "LICENSE",
+    "lab/*.md",
     "lab/*/README.md",
+    "lab/images/*.svg",
     "examples/*.py",
 )
 

@@ -1,4 +1,4 @@
-"""Write docs/retrieval.md and its plots from measured figures: `python -m lab.evals.retrieval`.
+"""Write lab/retrieval.md and its plots from measured figures: `python -m lab.evals.retrieval`.
 
 Figures come from `lab/evals/results/`: `retrieval.json` (`python -m lab.evals --json`) and `peers.json` (`python -m
 lab.evals.peers --json`). The words of the page are written by hand; only what is between its marks is replaced.
@@ -23,10 +23,8 @@ from lab.page import replaced
 
 ROOT = Path(__file__).parents[2]
 RESULTS = Path(__file__).parent / "results"
-PAGE = "docs/retrieval.md"
-PLOTS = "docs/images"
-#: Pages that show the table of peers.
-PEER_PAGES = (PAGE, "README.md")
+PAGE = "lab/retrieval.md"
+PLOTS = "lab/images"
 
 NAMES = {
     "zh": "Chinese",
@@ -312,11 +310,8 @@ def written(root: Path, results: Path) -> dict[Path, str]:
     found, compared = _read(results / "retrieval.json"), _read(results / "peers.json")
     texts = {root / PAGE: _page(root / PAGE, blocks(found) if found else {})}
     if compared:
-        for page in PEER_PAGES:
-            text = texts.get(root / page) or (root / page).read_text("utf-8")
-            if "<!-- measured: peers -->" in text:
-                texts[root / page] = replaced(text, "peers", peers(compared))
-        texts[root / PAGE] = replaced(texts[root / PAGE], "peer-notes", peer_notes(compared))
+        text = replaced(texts[root / PAGE], "peers", peers(compared))
+        texts[root / PAGE] = replaced(text, "peer-notes", peer_notes(compared))
     return texts | {root / PLOTS / name: text for name, text in plots(found, compared).items()}
 
 

@@ -4,7 +4,7 @@ python -m lab.soak                     # every part until its targets are reache
 python -m lab.soak kills power         # these parts
 python -m lab.soak --short             # one small round of each part, with its control
 python -m lab.soak --hours 2 --resume  # add to earlier results, for at most two hours
-python -m lab.soak report              # write lab/soak/results.json and the table in docs/reliability.md
+python -m lab.soak report              # write lab/soak/results.json and the table in lab/reliability.md
 """
 
 from __future__ import annotations

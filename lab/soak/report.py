@@ -1,4 +1,4 @@
-"""The table of docs/reliability.md, from the results of the rounds."""
+"""The table of lab/reliability.md, from the results of the rounds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lab.page import replaced
 from lab.soak.part import Part, Result, Results, totals
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/reliability.md"
+PAGE = ROOT / "lab/reliability.md"
 FIGURES = Path(__file__).with_name("results.json")
 
 

@@ -55,7 +55,7 @@ def build(folder: Path, vocabulary: int, settings: dict[str, Any], data: str) ->
             "steps": train["steps"],
             "seed": train["seed"],
             "data_digest": data,
-            "card": "docs/model.md",
+            "card": "lab/models.md",
         },
     }
 
@@ -87,7 +87,7 @@ def build_reranker(folder: Path, tokenizer: Path, settings: dict[str, Any], data
             "steps": rerank["steps"],
             "seed": rerank["seed"],
             "data_digest": data,
-            "card": "docs/model.md",
+            "card": "lab/models.md",
         },
     }
 
@@ -114,7 +114,7 @@ def build_reader(folder: Path, reranker: Path, layers: int, settings: dict[str, 
         "needs": _NEEDS,
         "words": {"of": RERANKER, "sha256": digest(reranker / "model.onnx")},
         "files": {"model.onnx": {"sha256": digest(folder / "model.onnx")}},
-        "training": {"seed": reader["seed"], "card": "docs/model.md"},
+        "training": {"seed": reader["seed"], "card": "lab/models.md"},
     }
 
 

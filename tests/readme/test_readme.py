@@ -279,7 +279,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with the wheel. The fixture returns its programs."""
     folder = tmp_path_factory.mktemp("environment") / "venv"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=300)
-    assert "pip install memoriter" in shell_commands()
+    assert "pip install ." in shell_commands()
     pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
     subprocess.run(pip, check=True, timeout=1200)
     return folder / "bin"

@@ -58,9 +58,8 @@ def checkout(tmp_path: Path) -> Path:
     """A checkout with the real page, empty blocks and figures of a toy run."""
     text = (retrieval.ROOT / retrieval.PAGE).read_text("utf-8")
     empty = re.sub(r"(<!-- measured: [\w-]+ -->\n).*?(<!-- end measured -->)", r"\1\2", text, flags=re.DOTALL)
-    (tmp_path / "docs/images").mkdir(parents=True)
-    (tmp_path / "docs/retrieval.md").write_text(empty, "utf-8")
-    (tmp_path / "README.md").write_text("# Read me\n<!-- measured: peers -->\n<!-- end measured -->\n")
+    (tmp_path / "lab/images").mkdir(parents=True)
+    (tmp_path / "lab/retrieval.md").write_text(empty, "utf-8")
     (tmp_path / "results").mkdir()
     (tmp_path / "results/retrieval.json").write_text(json.dumps(results()), "utf-8")
     asked = {"toy": {"groups": 2, "items": 4, "queries": 2}}
@@ -77,14 +76,14 @@ def test_the_page_and_its_plots_are_written_from_the_figures(checkout):
     assert write(checkout, "--check") == 1
     assert write(checkout) == 0
     assert write(checkout, "--check") == 0
-    page = (checkout / "docs/retrieval.md").read_text("utf-8")
+    page = (checkout / "lab/retrieval.md").read_text("utf-8")
     assert "| toy | 2 | 50.0 ± 50.0 |" in page
     assert "| toy | +0.0 (+0.0 … +0.0) | +0.0 (+0.0 … +0.0) | +50.0 (+0.0 … +100.0) |" in page
     assert "| **memoriter** | 50.0 ± 10.0 | 40.0 | 500.0 | 12 | 80 |" in page
     assert "| nDCG@10 | toy | Chinese only | index, CPU ms per note | search, CPU ms | resident MB |" in page
-    assert "| other 1.2 |" in (checkout / "README.md").read_text("utf-8")
+    assert "| other 1.2 |" in page
     for image in re.findall(r"\((images/[\w-]+\.svg)\)", page):
-        ET.fromstring((checkout / "docs" / image).read_text("utf-8"))
+        ET.fromstring((checkout / "lab" / image).read_text("utf-8"))
 
 
 def test_the_page_of_this_repository_shows_the_figures_of_its_results():
