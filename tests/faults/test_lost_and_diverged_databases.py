@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
 import pytest
 
-from memoriter import MemoriterError, Memory, StoreBroken
+from memoriter import MemoriterError, Memory, StoreBroken, StoreError
 from memoriter.backup.creating import create
 from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
@@ -52,6 +53,92 @@ def test_a_lost_database_is_reported_and_not_replaced(home: Path, state: str) ->
         wrong = [finding for finding in check_memory(memory, memory.status()) if finding.state == "wrong"]
         assert [finding.name for finding in wrong] == ["entries"]
     assert (file.exists(), file.exists() and file.stat().st_size) == (state == "empty", 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 99])
+@pytest.mark.parametrize("name", ["memory.db", "items.db"])
+def test_a_database_of_a_few_bytes_is_reported_and_not_replaced(home: Path, name: str, size: int) -> None:
+    file = home / "agents/main" / name
+    file.unlink(missing_ok=True)
+    file.write_bytes(b"S" * size)
+    with opened(home) as memory:
+        wrong = {
+            finding.name: finding.text
+            for finding in check_memory(memory, memory.status())
+            if finding.state == "wrong"
+        }
+        area = "entries" if name == "memory.db" else "items"
+        assert wrong == {area: f"{file} is damaged: it has only {size} bytes."}
+    assert file.read_bytes() == b"S" * size
+
+
+@pytest.mark.parametrize("name", ["memory.db", "items.db"])
+def test_a_pipe_in_place_of_a_database_is_reported(home: Path, name: str) -> None:
+    file = home / "agents/main" / name
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    with opened(home) as memory:
+        wrong = [
+            finding.text for finding in check_memory(memory, memory.status()) if finding.state == "wrong"
+        ]
+        assert wrong == [f"{file} is not a regular file. Move it away."]
+
+
+@pytest.mark.parametrize("pattern", ["workspaces/*/index.db", "entries/index.db", "entries/index.db-wal"])
+def test_a_pipe_in_place_of_an_index_is_replaced_without_opening_it(home: Path, pattern: str) -> None:
+    folder = next((home / "agents/main").glob(pattern.rpartition("/")[0]))
+    file = folder / pattern.rpartition("/")[2]
+    file.unlink(missing_ok=True)
+    os.mkfifo(file)
+    with opened(home) as memory:
+        assert "MEMORY.md" in [hit.path for hit in memory.search("heron stands in the water").hits]
+        assert [hit.entry.text for hit in memory.entries.search("quartz7").hits][:1] == [
+            "Project heron7 deploys with quartz7."
+        ]
+    assert not file.is_fifo()
+
+
+@contextmanager
+def full_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let every write fail, as on a disk without free space."""
+    import resource
+
+    limit, full = resource.getrlimit(resource.RLIMIT_FSIZE), shutil.disk_usage(home)._replace(free=0)
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.disk_usage", lambda _: full)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1, limit[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+
+
+def test_a_write_to_a_full_disk_says_so(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(home) as memory:
+        memory.entries.list()
+        with full_disk(home, monkeypatch), pytest.raises(StoreError) as refused:
+            memory.remember("The office moved to Lyon.")
+        file = home / "agents/main/memory.db"
+        assert str(refused.value) == f"Cannot write {file}: the disk is full."
+        assert memory.remember("The office moved to Lyon.").action == "added"
+
+
+def test_doctor_on_a_full_disk_does_not_advise_to_restore_a_sound_database(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log of another process has to be read, and SQLite cannot make the file that this needs."""
+    copy = tmp_path / "copy"
+    with opened(home) as memory:
+        memory.remember("The office moved to Lyon.")
+        shutil.copytree(home, copy, ignore=shutil.ignore_patterns("*-shm"))
+    with opened(copy) as memory:
+        status = memory.status()
+        with full_disk(copy, monkeypatch):
+            wrong = [finding for finding in check_memory(memory, status) if finding.state == "wrong"]
+    file = copy / "agents/main/entries/index.db"
+    assert [(finding.name, finding.text, finding.fix) for finding in wrong] == [
+        ("entries", f"Cannot write {file}: the disk is full.", "Free some disk space.")
+    ]
 
 
 def test_the_index_follows_a_diverged_copy_of_the_database(home: Path, tmp_path: Path) -> None:

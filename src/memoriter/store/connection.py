@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ SIDE_FILES = ("-wal", "-shm")
 """Suffixes of the files that SQLite creates next to a database in use."""
 
 PAGE_SIZE = 8192
+#: Every database starts with a header of this size.
+HEADER_BYTES = 100
 #: The average pause between two attempts to lock a database.
 PAUSE_S = 0.003
 
@@ -164,6 +167,8 @@ class Opener:
             make_private(self.path, *SIDE_FILES)
         if self._vfs and not found.st_size:
             raise StoreBroken(f"{self.path} is empty.")
+        if 0 < found.st_size < HEADER_BYTES:  # SQLite takes a single byte for a new database
+            raise StoreBroken(f"{self.path} is damaged: it has only {found.st_size} bytes.")
 
     def _write_header(self, path: Path) -> None:
         """Make an empty file a database whose pages have checksums.
@@ -358,10 +363,19 @@ def _translate(error: apsw.Error, path: Path, damage: type[StoreBroken]) -> Stor
             return StoreLocked(f"Another process has locked {path} for too long. Try again later.")
         case apsw.FullError():
             return StoreError(f"Cannot write {path}: the disk is full.")
+        case apsw.IOError() | apsw.CantOpenError() if _is_full(path.parent):  # SQLite does not say why
+            return StoreError(f"Cannot write {path}: the disk is full.")
         case apsw.CantOpenError() | apsw.ReadOnlyError() | apsw.PermissionsError():
             return StoreError(f"{path} cannot be opened for writing: {error}.")
         case _:
             return StoreError(f"{path}: {error}")
+
+
+def _is_full(folder: Path) -> bool:
+    """Return whether the disk of a folder has no room for another page."""
+    with contextlib.suppress(OSError):
+        return shutil.disk_usage(folder).free < PAGE_SIZE
+    return False
 
 
 def _damage_of(error: apsw.Error) -> str | None:

@@ -367,6 +367,8 @@ def discard(
 
 
 def _is_of_others(path: Path, migrations: Sequence[Migration]) -> bool:
+    if not path.is_file():
+        return False  # opening a pipe would wait for its writer
     connection = None
     try:
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)

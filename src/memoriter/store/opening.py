@@ -107,8 +107,8 @@ def check_not_lost(database: Path, index: Index, name: str) -> None:
 
     ``name`` says what the database holds, such as "entries".
     """
-    if database.exists() and database.stat().st_size:
-        return
+    if database.exists() and (database.stat().st_size or not database.is_file()):
+        return  # a pipe has no size; the database says what is wrong with it
     if known := index.healing(index.total):
         raise StoreBroken(
             f"{database} is {'empty' if database.exists() else 'missing'}, although its index knows {known} {name}."

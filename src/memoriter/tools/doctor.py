@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from memoriter.errors import MemoriterError, MemoryDisabled
+from memoriter.errors import MemoriterError, MemoryDisabled, StoreBroken
 from memoriter.memory import parts_of
 from memoriter.sentences import sentence
 
@@ -126,12 +126,20 @@ def _items(memory: Memory, *, deep: bool) -> Iterator[Finding]:
         namespaces = count_namespaces(memory)
         damage = items_of(memory).check(deep=True) if deep and namespaces is not None else []
     except (MemoriterError, OSError) as error:
-        yield Finding("items", "wrong", message_of(error), sentence("check.restore"))
+        yield Finding("items", "wrong", message_of(error), _truth_fix(memory, error, "check.restore"))
         return
     if damage:
         yield Finding("items", "wrong", "; ".join(damage), sentence("check.restore"))
     elif namespaces is not None:
         yield Finding("items", "ok", sentence("check.items", n=namespaces))
+
+
+def _truth_fix(memory: Memory, error: Exception, restore: str) -> str:
+    """Return how to fix a database that cannot be used. Only a damaged one has to be restored."""
+    if isinstance(error, StoreBroken):
+        return sentence(restore)
+    is_low = shutil.disk_usage(memory.settings.home).free < LOW_DISK_BYTES
+    return sentence("check.free_disk") if is_low else ""
 
 
 def _entries(memory: Memory, *, deep: bool) -> Iterator[Finding]:
@@ -142,7 +150,9 @@ def _entries(memory: Memory, *, deep: bool) -> Iterator[Finding]:
         context, total = parts_of(memory).entry_context, memory.entries.stats().total
         damage = context.store.check(deep=True) if deep else []
     except MemoriterError as error:
-        yield Finding("entries", "wrong", message_of(error), sentence("check.restore_entries"))
+        yield Finding(
+            "entries", "wrong", message_of(error), _truth_fix(memory, error, "check.restore_entries")
+        )
         return
     if damage:
         yield Finding("entries", "wrong", "; ".join(damage), sentence("check.restore_entries"))
