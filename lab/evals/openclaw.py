@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.evals.sets import EvalSet, Query, language_of, load_set
-from memoriter.agent.installed_files import plugin_folder, program
 from memoriter.extensions import openclaw
+from memoriter.hosts import plugin_folder, program
 
 ROOT = Path(__file__).parents[2]
 MODULES = ROOT / ".tools" / "openclaw" / "node_modules"

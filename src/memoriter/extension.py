@@ -82,7 +82,7 @@ class Extension:
     importers: Mapping[str, Offer] = field(default_factory=dict)
     hosts: Mapping[str, Offer] = field(default_factory=dict)
     commands: Mapping[str, Offer] = field(default_factory=dict)
-    #: Functions "package.module:attribute" that take the settings and yield findings for `memoriter doctor`.
+    #: Functions "package.module:attribute" that take a memory and ``deep`` and yield findings for `memoriter doctor`.
     checks: Sequence[str] = ()
     #: Sections of settings by their place, such as {"memory.example": "package.module:ExampleSettings"}. If the place
     #: is a section of the core, the fields are added to it.

@@ -6,13 +6,17 @@ Everything goes to the logger `memoriter`. It prints nothing until the program c
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TextIO
 
 from memoriter.invisible import reveal
@@ -112,3 +116,24 @@ class Quiet(logging.StreamHandler[TextIO]):
 
 class _Shown(Quiet):
     """The handler of `setup`. Its class identifies it, so that a second call can replace it."""
+
+
+LOG_NAME = "hooks.log"
+#: At this size the log is renamed to hooks.log.1 and a new one starts.
+MAX_LOG_BYTES = 512 * 1024
+
+
+def to_file(home: Path) -> None:
+    """Write warnings to the log file. Hosts do not show the standard error of a hook."""
+    with contextlib.suppress(OSError):
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file = home / LOG_NAME
+        if file.exists() and file.stat().st_size > MAX_LOG_BYTES:
+            file.replace(file.with_name(f"{LOG_NAME}.1"))
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        handler = Quiet(os.fdopen(descriptor, "a", encoding="utf-8", errors="replace"))
+        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
+        formatter.converter = time.gmtime
+        handler.setFormatter(formatter)
+        handler.setLevel(logging.WARNING)
+        get().addHandler(handler)

@@ -45,8 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backup": SHARED | {"build", "config", "store"},
     "async_memory": SHARED | {"memory", "entries", "notes", "sessions", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
-    # `doctor` also checks the items that extensions store.
-    "tools": SHARED | {"memory", "agent", "config", "importing", "extensions"},
+    "hosts": SHARED | {"memory", "agent", "config", "importing", "resident"},
+    "tools": SHARED | {"memory", "agent", "config", "importing"},
     "importing": SHARED | {"memory"},
     "extensions": SHARED
     | LEAVES
@@ -64,6 +64,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "config",
         "resident",
         "importing",
+        "hosts",
     },
     "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", ""},
     "cli": SHARED
@@ -73,14 +74,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "agent",
         "tools",
         "server",
-        "extensions",
+        "hosts",
         "importing",
         "config",
         "resident",
         "testing",
         "",
     },
-    "resident": SHARED | {"memory", "agent", "tools", "server", "cli", "extensions", "config", ""},
+    "resident": SHARED | {"memory", "agent", "tools", "server", "cli", "hosts", "config", ""},
     "testing": SHARED | {"text", "embedding", "llm"},
     "__main__": {"cli"},
     "": {
@@ -152,6 +153,9 @@ NAMES = (
     "pgvector",
     "psycopg",
     "qmd",
+    "langgraph",
+    "basic-memory",
+    "claude-mem",
 )
 #: Names of the product that contain one of them.
 ALLOWED = ("memory-lancedb",)

@@ -127,7 +127,7 @@ def test_wrong_usage_does_not_stop_the_host(claude: ClaudeCode) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, b"{}\n")
-    assert b"Unknown host 'other-host'. Supported: claude-code." in done.stderr
+    assert b"Unknown host 'other-host'. Available: claude-code, openclaw." in done.stderr
 
 
 def test_unknown_options_are_logged_and_the_hook_still_answers(claude: ClaudeCode) -> None:

@@ -13,8 +13,8 @@ import pytest
 from fake_claude_code import Ran, Run
 
 from memoriter import __version__
-from memoriter.agent.installed_files import plugin_folder
 from memoriter.extensions import claude_code
+from memoriter.hosts import plugin_folder
 
 Memoriter = Callable[..., Ran]
 
@@ -160,7 +160,7 @@ def test_without_claude_code_the_message_says_what_to_enter(memoriter: Memoriter
 def test_an_unknown_host_is_wrong_usage(memoriter: Memoriter, command: str) -> None:
     done = memoriter(command, "emacs")
     assert (done.code, done.output) == (2, b"")
-    assert "Unknown host 'emacs'. Supported: claude-code, openclaw." in done.error.decode()
+    assert "Unknown host 'emacs'. Available: claude-code, openclaw." in done.error.decode()
 
 
 def test_the_repository_is_a_marketplace() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memoriter import __version__
-from memoriter.agent.installed_files import plugin_folder
 from memoriter.extensions import openclaw
+from memoriter.hosts import plugin_folder
 from memoriter.tools.toolbox import TOOLS
 
 FOLDER = plugin_folder(Path(openclaw.__file__).parent, "openclaw")

@@ -67,9 +67,17 @@ def _answer_hook(command: HookCommand, arguments: list[str]) -> NoReturn:
         calls.answer_hook(command, arguments)
     except calls.Unanswered as failure:
         unanswered = failure
-    from memoriter.extensions.claude_code.hook import main
+    from memoriter.errors import BadArgument
+    from memoriter.hosts import find_host
 
-    main(command, unanswered)
+    try:
+        host = find_host(command.host)
+    except BadArgument as error:
+        # A wrong command in a host's settings must not stop the host.
+        sys.stderr.write(f"memoriter: {error}\n")
+        sys.stdout.write("{}\n")
+        sys.exit(0)
+    host.answer_hook(command, unanswered)
 
 
 def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> int:

@@ -105,7 +105,7 @@ def watch(context: typer.Context, as_json: Json = False) -> None:
     """Keep the index up to date while files change. Prints each update. Stop with Ctrl-C."""
     from memoriter.agent.service import MemoryService
     from memoriter.cli import render
-    from memoriter.extensions.claude_code.capture import process_queue_of
+    from memoriter.hosts import hosts
 
     with context.obj.memory() as memory:
         service = MemoryService(
@@ -114,7 +114,8 @@ def watch(context: typer.Context, as_json: Json = False) -> None:
             on_progress=None if as_json else render.progress_lines(),
         )
         with service:
-            process_queue_of(service)
+            for host in hosts().values():
+                host.process_sessions(service)
             if not as_json:
                 sys.stdout.write(f"{memory.settings.workspace}: {service.watching}\n")
                 sys.stdout.flush()

@@ -6,7 +6,6 @@ Imports of the package stay inside the functions, so that ``--help`` loads only 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,23 +15,17 @@ from memoriter.cli.context import GlobalOptions, Json
 from memoriter.cli.folders import create_files
 
 if TYPE_CHECKING:
-    from memoriter.agent.installed_files import FileChange
     from memoriter.config import Settings
-    from memoriter.extensions.claude_code.install import ClaudePlugin
+    from memoriter.hosts import Host, InstallReport, InstallRequest
 
-#: Programs that can use this memory as their own.
-HOSTS = ("claude-code", "openclaw")
-
-HostName = Annotated[
-    str, typer.Argument(metavar="HOST", help="Program that runs the agent: claude-code or openclaw.")
-]
+HostName = Annotated[str, typer.Argument(metavar="HOST", help="Program that runs the agent.")]
 ScopeOption = Annotated[
     Literal["user", "project"],
     typer.Option(help="Install for all projects, or only for the project in the current folder."),
 ]
 HostHome = Annotated[
     Path | None,
-    typer.Option("--home", help="For openclaw: its folder, if not the default one.", show_default=False),
+    typer.Option("--home", help="Folder of the host, if not the default one.", show_default=False),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 
@@ -99,30 +92,25 @@ def install(
     scope: ScopeOption = "user",
     host_home: HostHome = None,
     with_import: Annotated[
-        bool, typer.Option("--import", help="For openclaw: also import its sessions and entries.")
+        bool,
+        typer.Option("--import", help="Also import the sessions and entries of the host, if it has any."),
     ] = False,
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
     """Make this memory the memory of a host. Prints what changes."""
-    _check_host(host)
-    if host == "openclaw":
-        _install_openclaw(context.obj, host_home, with_import=with_import, dry_run=dry_run, as_json=as_json)
-        return
-    from memoriter.extensions.claude_code.install import ClaudePlugin
+    from dataclasses import replace
 
-    settings = _hook_settings(context.obj)
-    plugin = ClaudePlugin.of(settings.home, scope)
+    options: GlobalOptions = context.obj
+    found, request = _find_host(host), _request(options, scope, host_home, dry_run)
+    request = replace(
+        request,
+        with_import=with_import,
+        open_memory=lambda agent, workspace: replace(options, agent=agent, workspace=workspace).memory(),
+    )
     if not dry_run:
-        create_files(settings)
-        plugin.install(_hook_options(context.obj, settings))
-    _print_plugin(plugin, plugin.install_commands, settings, as_json=as_json, dry_run=dry_run)
-    if not dry_run and not as_json:
-        sys.stdout.write(f"Installed: {host}, workspace {settings.workspace}\n")
-        if settings.origin("workspace") == "default":
-            sys.stdout.write(
-                "To use another folder of notes, run `memoriter init` in it, and then this again.\n"
-            )
+        create_files(request.settings)
+    _show(host, found.install(request), request, as_json)
 
 
 def uninstall(
@@ -134,110 +122,53 @@ def uninstall(
     as_json: Json = False,
 ) -> None:
     """Undo what `install` changed. The memory is kept."""
-    _check_host(host)
-    if host == "openclaw":
-        _uninstall_openclaw(context.obj, host_home, dry_run=dry_run, as_json=as_json)
-        return
-    from memoriter.extensions.claude_code.install import ClaudePlugin
-    from memoriter.resident.commands import stop_process
-
-    settings = _hook_settings(context.obj)
-    plugin = ClaudePlugin.of(settings.home, scope)
-    is_installed = plugin.folder.is_dir()
-    if not dry_run:
-        plugin.uninstall()
-        stop_process(settings)  # it served the hooks; a command starts it again
-    commands = plugin.uninstall_commands if is_installed else ()
-    _print_plugin(plugin, commands, settings, as_json=as_json, dry_run=dry_run)
-    if not dry_run and not as_json:
-        sys.stdout.write(f"Uninstalled: {host}\n")
+    found, request = _find_host(host), _request(context.obj, scope, host_home, dry_run)
+    _show(host, found.uninstall(request), request, as_json)
 
 
-def _print_plugin(
-    plugin: ClaudePlugin,
-    commands: Sequence[Sequence[str]],
-    settings: Settings,
-    *,
-    as_json: bool,
-    dry_run: bool,
-) -> None:
-    """Print the folder of the plugin and the commands of Claude Code that register or remove it."""
-    import shlex
+def _find_host(name: str) -> Host:
+    from memoriter.errors import BadArgument
+    from memoriter.hosts import find_host
 
-    from memoriter.cli import render
-
-    lines = [shlex.join(["claude", *command]) for command in commands]
-    if as_json:
-        from memoriter.cli.results import InstallResult
-
-        shown = InstallResult(host="claude-code", dry_run=dry_run, workspace=settings.workspace)
-        render.to_json(shown.model_copy(update={"plugin": plugin.folder, "commands": lines}))
-        return
-    sys.stdout.write("".join(f"{line}\n" for line in (f"plugin: {plugin.folder}", *lines)))
+    try:
+        return find_host(name)
+    except BadArgument as error:
+        raise typer.BadParameter(str(error), param_hint="HOST") from error
 
 
-def _install_openclaw(
-    options: GlobalOptions, folder: Path | None, *, with_import: bool, dry_run: bool, as_json: bool
-) -> None:
-    from memoriter.agent.installed_files import program
-    from memoriter.extensions.openclaw.install import OpenClawHost
-    from memoriter.extensions.openclaw.install import install as select_plugin
+def _request(
+    options: GlobalOptions, scope: Literal["user", "project"], host_home: Path | None, dry_run: bool
+) -> InstallRequest:
+    from memoriter.hosts import InstallRequest
 
     settings = _hook_settings(options)
-    host = OpenClawHost.find(folder)
-    memory_home = settings.home if settings.origin("home") != "default" else None
-    changes = select_plugin(settings.home, host, program(), memory_home, dry_run=dry_run)
-    workspaces = host.workspaces()
-    if with_import:
-        for agent, workspace in workspaces.items():
-            _import_agent(options, host.state, agent, workspace, dry_run=dry_run, as_json=as_json)
-    if as_json or dry_run:
-        _print_changes("openclaw", changes, settings, as_json=as_json, dry_run=dry_run)
-        return
-    lines = [
-        f"{host.settings}: memory slot and plugin settings"
-        if changes[0].is_change
-        else f"{host.settings}: unchanged",
-        f"{host.plugin}: plugin",
-        *(f"Agent {agent}: workspace {workspace}" for agent, workspace in workspaces.items()),
-        f"memoriter keeps its data in {settings.home}.",
-        "OpenClaw applies the change while it runs. Check it with: openclaw memory status",
-    ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    return InstallRequest(
+        settings, _hook_options(options, settings), scope=scope, home=host_home, dry_run=dry_run
+    )
 
 
-def _import_agent(
-    options: GlobalOptions, state: Path, agent: str, workspace: Path, *, dry_run: bool, as_json: bool
-) -> None:
-    """Import sessions and entries of one agent. Its notes are used in place."""
-    from dataclasses import replace
-
+def _show(host: str, report: InstallReport, request: InstallRequest, as_json: bool) -> None:
+    """Print what changed: lines for people, or one object."""
     from memoriter.cli import render
-    from memoriter.extensions.openclaw.importing import import_openclaw
 
-    with replace(options, agent=agent, workspace=workspace).memory() as memory:
-        report = import_openclaw(memory, state, dry_run=dry_run)
     if not as_json:
-        render.import_report(report)
+        for imported in report.imports:
+            render.import_report(imported)
+        sys.stdout.write(render.plain("".join(f"{line}\n" for line in report.lines)))
+        return
+    from memoriter.cli.results import FileChangeJson, InstallResult
 
-
-def _uninstall_openclaw(options: GlobalOptions, folder: Path | None, *, dry_run: bool, as_json: bool) -> None:
-    from memoriter.extensions.openclaw.install import OpenClawHost
-    from memoriter.extensions.openclaw.install import uninstall as deselect_plugin
-
-    settings = _hook_settings(options)
-    host = OpenClawHost.find(folder)
-    is_installed = host.plugin.is_dir()
-    changes = deselect_plugin(settings.home, host, dry_run=dry_run)
-    _print_changes("openclaw", changes, settings, as_json=as_json, dry_run=dry_run)
-    if not as_json and not dry_run:
-        result = "removed" if is_installed else "not installed"
-        sys.stdout.write(f"{host.plugin}: {result}\nThe memory stays in {settings.home}.\n")
-
-
-def _check_host(host: str) -> None:
-    if host not in HOSTS:
-        raise typer.BadParameter(f"Unknown host {host!r}. Supported: {', '.join(HOSTS)}.", param_hint="HOST")
+    files = report.files
+    render.to_json(
+        InstallResult(
+            host=host,
+            dry_run=request.dry_run,
+            workspace=request.settings.workspace,
+            plugin=report.plugin,
+            commands=None if report.commands is None else list(report.commands),
+            files=None if files is None else [FileChangeJson.model_validate(one) for one in files],
+        )
+    )
 
 
 def _hook_settings(options: GlobalOptions) -> Settings:
@@ -277,34 +208,12 @@ def _hook_options(options: GlobalOptions, settings: Settings) -> dict[str, str]:
     return needed
 
 
-def _print_changes(
-    host: str, changes: Sequence[FileChange], settings: Settings, *, as_json: bool, dry_run: bool
-) -> None:
-    from memoriter.cli import render
-
-    if as_json:
-        from memoriter.cli.results import FileChangeJson, InstallResult
-
-        files = [
-            FileChangeJson(path=one.path, changed=one.is_change, diff=one.diff() if dry_run else None)
-            for one in changes
-        ]
-        render.to_json(InstallResult(host=host, dry_run=dry_run, workspace=settings.workspace, files=files))
-        return
-    for change in changes:
-        if dry_run and change.is_change:
-            sys.stdout.write(render.plain(change.diff()))
-        else:
-            state = "unchanged" if not change.is_change else "removed" if change.after is None else "changed"
-            sys.stdout.write(render.plain(f"{change.path}: {state}\n"))
-
-
 # ---- hooks ----------------------------------------------------------------------------------------------------
 
 
 def hook(
     context: typer.Context,
-    host: Annotated[str, typer.Argument(help="Program that runs the agent: claude-code.")],
+    host: Annotated[str, typer.Argument(help="Program that runs the agent.")],
     event: Annotated[
         str, typer.Argument(help="SessionStart, UserPromptSubmit, Stop, SessionEnd or PreCompact.")
     ] = "",
@@ -317,28 +226,28 @@ def hook(
     ] = False,
 ) -> None:
     """Answer a hook of a host. Reads JSON from standard input, prints at most one JSON object, and exits with 0."""
-    from memoriter.extensions.claude_code.hook import main
+    from memoriter.hosts import find_host
     from memoriter.resident.command_line import GLOBAL_OPTIONS, HookCommand
 
     # `memoriter.cli.main` answers hooks without typer. This function serves `--help` and programs that run the app.
     named = {name: getattr(context.obj, name) for name in GLOBAL_OPTIONS}
     given = {name: str(value) for name, value in named.items() if value is not None}
-    main(HookCommand(host, event, deadline_s=deadline, wait=wait, server=server, options=given))
+    command = HookCommand(host, event, deadline_s=deadline, wait=wait, server=server, options=given)
+    find_host(host).answer_hook(command)
 
 
 def process_queue(context: typer.Context, as_json: Json = False) -> None:
     """Process queued sessions."""
     from memoriter.agent import Agent
     from memoriter.cli import render
-    from memoriter.extensions.claude_code import capture
+    from memoriter.hosts import hosts
 
     settings = context.obj.settings(**{"embedding.background": False})
     with Agent.open(settings, slot="memory-full") as agent:
         agent.service  # noqa: B018 - raises the reason if there is no memory
-        processed = capture.process_queue(agent)
-    queue = capture.session_queue(settings)
-    waiting = len(queue.pending())
-    busy = "; another process is working on them" if waiting and queue.is_draining() else ""
+        states = [host.process_queue(agent) for host in hosts().values()]
+    processed, waiting = sum(one.done for one in states), sum(one.waiting for one in states)
+    busy = "; another process is working on them" if any(one.busy for one in states) else ""
     render.show(
         as_json,
         lambda results: results.QueueResult(done=processed, waiting=waiting),

@@ -40,14 +40,12 @@ Handler = Callable[[dict[str, Any]], "tuple[Outcome, Result]"]
 
 def serve(home: Path) -> None:
     """Serve on the socket that is standard input, until there is a reason to end."""
-    from memoriter.extensions.claude_code.hook import log_to_file
-
     listener = socket.socket(fileno=os.dup(0))
     with open(os.devnull, "rb") as null:  # noqa: PTH123
         os.dup2(null.fileno(), 0)
     os.chdir(home)  # a project's folder can be moved or unmounted
     logs.setup()
-    log_to_file(home)
+    logs.to_file(home)
     redirect_output()
     Resident(listener, home).run()
 

@@ -167,7 +167,8 @@ class Service:
     def hook(self, request: dict[str, Any]) -> tuple[Outcome, Result]:
         """Answer a hook. What the hook does afterwards runs in the background."""
         from memoriter.agent import Agent
-        from memoriter.extensions.claude_code import events, hook
+        from memoriter.hosts import HookRequest, find_host
+        from memoriter.resident.command_line import read_hook
 
         caller, arguments = Caller.of(request), request["arguments"]
 
@@ -175,11 +176,14 @@ class Service:
             self._check(settings, caller.config)
             return Agent.open(settings, slot="memory-full", service=self._memories.get(settings))
 
-        answer = hook.answer_in_process(
-            arguments["arguments"],
-            arguments["data"].encode("utf-8", "surrogateescape"),
-            float(arguments["deadline_s"]),
-            events.Surroundings(caller.environ, open_agent),
+        command = read_hook(arguments["arguments"])
+        if command is None:
+            raise Declined("This is not a hook.")
+        data = arguments["data"].encode("utf-8", "surrogateescape")
+        answer = find_host(command.host).answer_in_process(
+            HookRequest(
+                arguments["arguments"], data, float(arguments["deadline_s"]), caller.environ, open_agent
+            )
         )
         if answer.afterwards is not None:
             self._resident.background.submit(answer.afterwards)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from memoriter.errors import MemoriterError, MemoryDisabled, StoreBroken
+from memoriter.extension import extensions, problems, resolve
 from memoriter.memory import parts_of
 from memoriter.sentences import sentence
 
@@ -89,7 +90,7 @@ def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     yield from _skipped(status)
     yield from _models(memory.settings, status)
     yield from _entries(memory, deep="store" in status.details)
-    yield from _items(memory, deep="store" in status.details)
+    yield from _extensions(memory, deep="store" in status.details)
     yield from (Finding(*found) for found in parts_of(memory).check_server())
 
 
@@ -118,23 +119,16 @@ def _models(settings: Settings, status: Status) -> Iterator[Finding]:
         )
 
 
-def _items(memory: Memory, *, deep: bool) -> Iterator[Finding]:
-    """Check `items.db`. It is a source of truth and cannot be rebuilt."""
-    from memoriter.extensions.langgraph.items import count_namespaces, items_of
-
-    try:
-        namespaces = count_namespaces(memory)
-        damage = items_of(memory).check(deep=True) if deep and namespaces is not None else []
-    except (MemoriterError, OSError) as error:
-        yield Finding("items", "wrong", message_of(error), _truth_fix(memory, error, "check.restore"))
-        return
-    if damage:
-        yield Finding("items", "wrong", "; ".join(damage), sentence("check.restore"))
-    elif namespaces is not None:
-        yield Finding("items", "ok", sentence("check.items", n=namespaces))
+def _extensions(memory: Memory, *, deep: bool) -> Iterator[Finding]:
+    """Name extensions that cannot be used, and run the checks of the others."""
+    for name, reason in problems().items():
+        yield Finding(name, "note", f"The extension {name} {reason}.")
+    for extension in extensions():
+        for code in extension.checks:
+            yield from resolve(code)(memory, deep=deep)
 
 
-def _truth_fix(memory: Memory, error: Exception, restore: str) -> str:
+def truth_fix(memory: Memory, error: Exception, restore: str) -> str:
     """Return how to fix a database that cannot be used. Only a damaged one has to be restored."""
     if isinstance(error, StoreBroken):
         return sentence(restore)
@@ -151,7 +145,7 @@ def _entries(memory: Memory, *, deep: bool) -> Iterator[Finding]:
         damage = context.store.check(deep=True) if deep else []
     except MemoriterError as error:
         yield Finding(
-            "entries", "wrong", message_of(error), _truth_fix(memory, error, "check.restore_entries")
+            "entries", "wrong", message_of(error), truth_fix(memory, error, "check.restore_entries")
         )
         return
     if damage:

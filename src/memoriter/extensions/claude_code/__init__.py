@@ -10,5 +10,6 @@ from memoriter.extension import Extension, Offer
 
 extension = Extension(
     name="claude_code",
+    hosts={"claude-code": Offer("memoriter.extensions.claude_code.host:CLAUDE_CODE")},
     importers={"claude-code": Offer("memoriter.extensions.claude_code.transcripts:CLAUDE_CODE")},
 )

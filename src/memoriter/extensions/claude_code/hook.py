@@ -5,20 +5,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import logging
 import os
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from memoriter import logs
 from memoriter.extensions.claude_code import worker
 from memoriter.extensions.claude_code.hook_input import SESSION_EVENTS, SILENT_EVENTS
+from memoriter.hosts import HookAnswer
 from memoriter.resident.calls import PROMPT_EVENTS
 from memoriter.resident.client import INSIDE_HOOK, Declined
 from memoriter.resident.command_line import HookCommand, find_home, read_hook
@@ -29,10 +26,6 @@ if TYPE_CHECKING:
     from memoriter.resident.calls import Unanswered
 
 log = logs.get("hooks")
-
-LOG_NAME = "hooks.log"
-#: At this size the log is renamed to hooks.log.1 and a new one starts.
-MAX_LOG_BYTES = 512 * 1024
 
 
 def main(command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
@@ -62,7 +55,7 @@ def _answer(command: HookCommand, data: bytes, respond: Respond) -> None:
         "PYDANTIC_DISABLE_PLUGINS", "__all__"
     )  # searching for plugins is a tenth of the start
     logs.setup("warning")
-    log_to_file(Path(find_home(command.options, os.environ)))
+    logs.to_file(Path(find_home(command.options, os.environ)))
     try:
         from memoriter.extensions.claude_code.events import Ignored, Surroundings
 
@@ -92,16 +85,6 @@ def _dispatch(
     from memoriter.extensions.claude_code import events
 
     return events.answer(command, data, respond, surroundings)
-
-
-@dataclass(frozen=True, slots=True)
-class HookAnswer:
-    """The answer of a hook that runs in the resident process."""
-
-    #: What the hook prints.
-    output: str
-    errors: str
-    afterwards: Afterwards | None
 
 
 def answer_in_process(
@@ -151,21 +134,5 @@ def _describe(error: Exception) -> str:
 
 def _log_failure(command: HookCommand, reason: str) -> None:
     """Log a failure that the child process could not log itself, because it was late or has ended."""
-    log_to_file(Path(find_home(command.options, os.environ)))
+    logs.to_file(Path(find_home(command.options, os.environ)))
     logs.get("hooks").warning("%s %s: %s", command.host, command.event, reason)
-
-
-def log_to_file(home: Path) -> None:
-    """Write warnings to the log file. Hosts do not show the standard error of a hook."""
-    with contextlib.suppress(OSError):
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = home / LOG_NAME
-        if file.exists() and file.stat().st_size > MAX_LOG_BYTES:
-            file.replace(file.with_name(f"{LOG_NAME}.1"))
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        handler = logs.Quiet(os.fdopen(descriptor, "a", encoding="utf-8", errors="replace"))
-        formatter = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
-        formatter.converter = time.gmtime
-        handler.setFormatter(formatter)
-        handler.setLevel(logging.WARNING)
-        logs.get().addHandler(handler)

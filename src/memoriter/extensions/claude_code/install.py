@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from memoriter.agent.installed_files import plugin_folder, program
 from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files.durable import write
+from memoriter.hosts import plugin_folder, program
 
 PLUGIN = "memoriter"
 #: Claude Code starts quickly; on a busy machine it may need longer.

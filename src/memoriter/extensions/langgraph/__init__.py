@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoriterStore", "extension"]
 
-extension = Extension(name="langgraph")
+extension = Extension(name="langgraph", checks=("memoriter.extensions.langgraph.check:check_items",))
 
 
 def __getattr__(name: str) -> object:

@@ -6,5 +6,6 @@ from memoriter.extension import Extension, Offer
 
 extension = Extension(
     name="openclaw",
+    hosts={"openclaw": Offer("memoriter.extensions.openclaw.host:OPENCLAW")},
     importers={"openclaw": Offer("memoriter.extensions.openclaw.importing:OPENCLAW")},
 )

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memoriter.agent.installed_files import FileChange, InstalledFiles, plugin_folder
 from memoriter.errors import ConfigError, NotFound
 from memoriter.extensions.openclaw.home import HOME
+from memoriter.extensions.openclaw.installed_files import FileChange, InstalledFiles
+from memoriter.hosts import plugin_folder
 
 PLUGIN = "memoriter"
 PACKAGE = "memoriter-openclaw"

@@ -12,11 +12,8 @@ import difflib
 import hashlib
 import json
 import os
-import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from memoriter.errors import ConfigError, EditConflict
@@ -29,20 +26,6 @@ Add = Callable[[str], str]
 """Return a text with our part added."""
 Remove = Callable[[str, str | None], str]
 """Return a text with our part removed, given the text before the installation, or None if it is unknown."""
-
-
-@cache
-def program() -> tuple[str, ...]:
-    """Return the command that starts memoriter from any folder."""
-    found = shutil.which("memoriter", path=str(Path(sys.executable).parent)) or shutil.which("memoriter")
-    return (found,) if found else (sys.executable, "-m", "memoriter")
-
-
-def plugin_folder(extension: Path, host: str) -> Path:
-    """Return the plugin for a host: in the folder of its extension, or in a checkout of the repository."""
-    package = extension / "plugin"
-    checkout = extension.parents[3] / "plugins" / host
-    return next(folder for folder in (package, checkout) if folder.is_dir())
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,165 @@
+"""Hosts: programs that run an agent, and how each is connected to the memory. An extension offers each one."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
+
+from memoriter.errors import BadArgument
+from memoriter.extension import offers, suggest
+
+if TYPE_CHECKING:
+    from memoriter.agent.agent import Agent
+    from memoriter.agent.service import MemoryService
+    from memoriter.config import Settings
+    from memoriter.importing.copying import ImportReport
+    from memoriter.memory import Memory
+    from memoriter.resident.calls import Unanswered
+    from memoriter.resident.command_line import HookCommand
+
+
+@dataclass(frozen=True, slots=True)
+class InstallRequest:
+    """What a person asks for with `install` or `uninstall`."""
+
+    settings: Settings
+    #: The options with which the host finds the same memory.
+    options: Mapping[str, str]
+    scope: Literal["user", "project"] = "user"
+    #: The folder of the host, if it is not the default one.
+    home: Path | None = None
+    with_import: bool = False
+    dry_run: bool = False
+    #: Opens the memory of an agent with its workspace, for the import.
+    open_memory: Callable[[str, Path], AbstractContextManager[Memory]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedFile:
+    """A file of the host."""
+
+    path: Path
+    changed: bool
+    #: None unless the request was a dry run.
+    diff: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InstallReport:
+    """What an installation changed, for people (lines) and for programs."""
+
+    lines: Sequence[str] = ()
+    plugin: Path | None = None
+    commands: Sequence[str] | None = None
+    files: Sequence[ChangedFile] | None = None
+    imports: Sequence[ImportReport] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HookAnswer:
+    """The answer of a hook that runs in the resident process."""
+
+    #: What the hook prints.
+    output: str = ""
+    errors: str = ""
+    #: Work that the resident process does after the answer.
+    afterwards: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """Sessions that were processed, and those that wait."""
+
+    done: int = 0
+    waiting: int = 0
+    #: Another process is working on them.
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HookRequest:
+    """A hook of another process: its command line, its input, and where it runs."""
+
+    arguments: Sequence[str]
+    data: bytes
+    deadline_s: float
+    environ: Mapping[str, str]
+    open_agent: Callable[[Settings], Agent] = field(repr=False)
+
+
+class Host(Protocol):
+    """A program that runs an agent."""
+
+    def install(self, request: InstallRequest) -> InstallReport:
+        """Make the memory that of the host."""
+
+    def uninstall(self, request: InstallRequest) -> InstallReport:
+        """Undo what `install` changed. The memory is kept."""
+
+    def answer_hook(self, command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
+        """Answer a hook on standard output within its deadline, and end the process."""
+
+    def answer_in_process(self, request: HookRequest) -> HookAnswer:
+        """Answer a hook of another process. Raises `Declined` if that process has to do it itself."""
+
+    def process_queue(self, agent: Agent) -> QueueState:
+        """Process the sessions that hooks have queued."""
+
+    def process_sessions(self, service: MemoryService) -> None:
+        """Process the queued sessions with a memory that is already open, and leave it open."""
+
+
+class HostWithoutHooks:
+    """The part of a host that calls tools instead of hooks."""
+
+    def answer_hook(self, command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
+        """Refuse: the host has no hooks."""
+        del unanswered
+        raise BadArgument(f"{command.host} has no hooks.")
+
+    def answer_in_process(self, request: HookRequest) -> HookAnswer:
+        """Answer nothing."""
+        del request
+        return HookAnswer()
+
+    def process_queue(self, agent: Agent) -> QueueState:
+        """Process nothing."""
+        del agent
+        return QueueState()
+
+    def process_sessions(self, service: MemoryService) -> None:
+        """Process nothing."""
+
+
+def hosts() -> dict[str, Host]:
+    """Return every host by name."""
+    return {name: offer.load() for name, offer in offers("hosts").items()}
+
+
+def find_host(name: str) -> Host:
+    """Return the host of this name. Raises `BadArgument` with a suggestion."""
+    offer = offers("hosts").get(name)
+    if offer is None:
+        raise BadArgument(f"Unknown host {name!r}. {suggest(name, sorted(offers('hosts')))}")
+    host: Host = offer.load()
+    return host
+
+
+@cache
+def program() -> tuple[str, ...]:
+    """Return the command that starts memoriter from any folder."""
+    found = shutil.which("memoriter", path=str(Path(sys.executable).parent)) or shutil.which("memoriter")
+    return (found,) if found else (sys.executable, "-m", "memoriter")
+
+
+def plugin_folder(extension: Path, host: str) -> Path:
+    """Return the plugin for a host: in the folder of its extension, or in a checkout of the repository."""
+    package = extension / "plugin"
+    checkout = extension.parents[3] / "plugins" / host
+    return next(folder for folder in (package, checkout) if folder.is_dir())
