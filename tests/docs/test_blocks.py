@@ -29,8 +29,8 @@ from memoriter.testing import sample_workspace
 
 RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
 
-#: Pages whose blocks other tests run: tests/readme, tests/frameworks and tests/agent.
-ELSEWHERE = ("README.md", "frameworks.md", "plugins.md")
+#: Pages whose blocks other tests run: tests/readme, tests/frameworks, tests/agent and tests/extensions.
+ELSEWHERE = ("README.md", "frameworks.md", "plugins.md", "extensions.md")
 ENTRY_ID = "1f0c2a9e-0000-4000-8000-000000000001"
 #: Characters that only a shell understands.
 SHELL_SYNTAX = set("|;&<>$`()*")

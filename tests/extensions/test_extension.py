@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -114,45 +116,23 @@ def test_a_broken_extension_is_named_and_the_others_work(tmp_path: Path, value: 
     assert ask(path) == {**ANSWER, "problems": {"broken": reason}}
 
 
-# ---- a vector engine ------------------------------------------------------------------------------------------
+# ---- the extension of docs/extensions.md ----------------------------------------------------------------------
 
-TINY_ENGINE = """
-from memoriter.extension import Extension, Offer
-from memoriter.store import cache
-from memoriter.store.vectors import VectorEngine
+PAGE = Path(__file__).parents[2] / "docs" / "extensions.md"
 
-extension = Extension(name="tiny", vector_engines={"tiny": Offer("example_extension:engine")})
 
-class Tiny:
-    problem = None
-
-    def __init__(self, context):
-        self.log = context.folder
-
-    def search(self, connection, query, identity, *, limit, allow):
-        from memoriter.store.vectors.nearest import decode
-
-        self.log.mkdir(exist_ok=True)
-        (self.log / "asked").touch()
-        rows = connection.execute(cache.AFTER_ROW, (0, *cache.key_of(identity), str(identity)))
-        found = {row: float(decode(blob) @ query) for row, blob in rows if allow is None or row in allow}
-        return sorted(found.items(), key=lambda hit: (-hit[1], hit[0]))[:limit]
-
-    def cosines(self, connection, query, identity, rows):
-        found = self.search(connection, query, identity, limit=len(rows), allow=rows)
-        return {row: max(0.0, cosine) for row, cosine in found}
-
-    def sound_until(self, connection, identity):
-        return 0
-
-    def follow(self, connection, identity): pass
-    def ready(self, identity): pass
-    def refresh(self, identity): pass
-    def purge(self, identity): pass
-    def close(self): pass
-
-engine = VectorEngine(open=Tiny, label="Tiny", folder="tiny")
-"""
+def installed_from_the_page(folder: Path) -> str:
+    """Write the package that the page shows as an installer would. Return the folder as a path for Python."""
+    declaration, parts = re.findall(
+        r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    [project] = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    [(name, value)] = tomllib.loads(project)["project"]["entry-points"]["memoriter.extensions"].items()
+    path = installed(folder, f"{name} = {value}")
+    (folder / "memoriter_example").mkdir()
+    (folder / "memoriter_example" / "__init__.py").write_text(declaration, encoding="utf-8")
+    (folder / "memoriter_example" / "parts.py").write_text(parts, encoding="utf-8")
+    return path
 
 
 def run(path: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -177,20 +157,31 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_vector_engine_of_another_package_answers_a_search(home: Path) -> None:
-    path = installed(home / "site", "tiny = example_extension:extension", TINY_ENGINE)
-    assert run(path, home, "config", "set", "index.vector_engine", "tiny").returncode == 0
+def test_the_vector_engine_of_the_page_answers_a_search(home: Path) -> None:
+    path = installed_from_the_page(home / "site")
+    assert run(path, home, "config", "set", "index.vector_engine", "example").returncode == 0
     found = run(path, home, "search", "where does the kitten nap", "--json")
     assert [hit["path"] for hit in json.loads(found.stdout)["results"]] == ["MEMORY.md"], found.stderr
-    assert list((home / "home").rglob("tiny/asked"))
-    assert json.loads(run(path, home, "status", "--json").stdout)["vectorEngine"] == "tiny"
+    status = json.loads(run(path, home, "status", "--json").stdout)
+    assert (status["vectorEngine"], status["degraded"]) == ("example", None)
+
+
+def test_the_importer_of_the_page_recognises_its_files(home: Path) -> None:
+    path = installed_from_the_page(home / "site")
+    (home / "export.txt").write_text(
+        "# Example\nAlice drinks green tea\n\nThe rent is due on the fifth\n", "utf-8"
+    )
+    imported = run(path, home, "import", str(home / "export.txt"))
+    assert (imported.returncode, imported.stderr) == (0, "")
+    entries = json.loads(run(path, home, "list", "--json").stdout)["entries"]
+    assert {entry["text"] for entry in entries} == {"Alice drinks green tea", "The rent is due on the fifth"}
 
 
 def test_an_unknown_vector_engine_is_refused_with_the_one_that_was_probably_meant(home: Path) -> None:
-    path = installed(home / "site", "tiny = example_extension:extension", TINY_ENGINE)
-    refused = run(path, home, "config", "set", "index.vector_engine", "tinny")
+    path = installed_from_the_page(home / "site")
+    refused = run(path, home, "config", "set", "index.vector_engine", "exmple")
     assert refused.returncode != 0
-    assert "there is no such vector engine. Did you mean 'tiny'?" in " ".join(refused.stderr.split())
+    assert "there is no such vector engine. Did you mean 'example'?" in " ".join(refused.stderr.split())
 
 
 SEARCH = """
