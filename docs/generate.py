@@ -183,17 +183,18 @@ def cli() -> str:
     from typer.main import get_command
 
     from memoriter.cli.app import app
-    from memoriter.cli.context import GROUPS
+    from memoriter.cli.context import grouped_commands
 
     root: Any = get_command(app)
     context = root.make_context("memoriter", [], resilient_parsing=True)
     lines = ["## Global options", "", *_parameter_rows(root, context)]
-    shown = {name for name, command in root.commands.items() if not command.hidden}
-    other = sorted(shown - {name for commands in GROUPS.values() for name in commands})
-    for group, names in {**GROUPS, "Other": other}.items():
+    groups = grouped_commands()
+    shown = {name for name in root.list_commands(context) if not root.get_command(context, name).hidden}
+    other = sorted(shown - {name for commands in groups.values() for name in commands})
+    for group, names in {**groups, "Other": [*groups.get("Other", ()), *other]}.items():
         lines += [f"## {group}", ""] if names else []
         for name in names:
-            lines += _command_section(root.commands[name], f"memoriter {name}", context)
+            lines += _command_section(root.get_command(context, name), f"memoriter {name}", context)
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 

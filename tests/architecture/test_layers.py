@@ -42,7 +42,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     | {"build", "config", "embedding", "engines", "entries", "notes", "recall", "search", "sessions"},
     "memory": SHARED
     | {"memory_parts", "build", "config", "embedding", "engines", "entries", "notes", "recall", "sessions"},
-    "backup": SHARED | {"build", "config", "store"},
     "async_memory": SHARED | {"memory", "entries", "notes", "sessions", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
     "hosts": SHARED | {"memory", "agent", "config", "importing", "resident"},
@@ -51,6 +50,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "extensions": SHARED
     | LEAVES
     | {
+        "",
+        "build",
+        "cli",
         "llm",
         "notes",
         "sessions",
@@ -69,7 +71,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", ""},
     "cli": SHARED
     | {
-        "backup",
         "memory",
         "agent",
         "tools",

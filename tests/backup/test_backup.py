@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from memoriter import Memory
-from memoriter.backup import create, restore
 from memoriter.config import load
 from memoriter.config.loading import RESTORE_MARKER
 from memoriter.errors import BackupError, StoreBroken
+from memoriter.extensions.backup.creating import create
+from memoriter.extensions.backup.restoring import restore
 
 OpenMemory = Callable[..., Memory]
 RENAME = os.rename

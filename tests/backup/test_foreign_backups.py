@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from memoriter.backup import restore
 from memoriter.errors import BackupError
+from memoriter.extensions.backup.restoring import restore
 
 
 def forge(

@@ -13,9 +13,9 @@ import pytest
 from postgres_cluster import PostgresCluster
 
 from memoriter import Memory
-from memoriter.backup import migrate
 from memoriter.config import Settings, load
 from memoriter.errors import BackupError, StoreError
+from memoriter.extensions.backup.migrating import migrate
 from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
 from memoriter.records import Turn

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import Run
 
-from memoriter.backup import restore
+from memoriter.extensions.backup.restoring import restore
 
 
 def test_a_memory_moves_to_another_home(memoriter: Run, note, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import apsw
 import pytest
 
 from memoriter import MemoriterError, Memory, StoreBroken, StoreError
-from memoriter.backup.creating import create
+from memoriter.extensions.backup.creating import create
 from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
 from memoriter.records import Selection

@@ -92,7 +92,7 @@ class GlobalOptions:
 
 # ---- help ------------------------------------------------------------------------------------------------------
 
-#: Every command with one line about it, by group.
+#: Every command of the core with one line about it, by group.
 GROUPS: dict[str, dict[str, str]] = {
     "Notes": {
         "init": "Set up a folder of notes and index it.",
@@ -143,9 +143,6 @@ GROUPS: dict[str, dict[str, str]] = {
         "doctor": "Check everything and suggest fixes.",
         "stats": "Count files, chunks, bytes and entries.",
         "config": "Show or change settings.",
-        "backup": "Write everything to one verified file.",
-        "restore": "Restore a backup.",
-        "migrate": "Move a memory to a server, or back.",
         "cleanup": "Mark expired entries and erase old ones.",
     },
 }
@@ -169,12 +166,49 @@ class NamedArgument(TyperArgument):
         return None
 
 
+def grouped_commands() -> dict[str, dict[str, str]]:
+    """Return every command with one line about it, by group, those of extensions included."""
+    from memoriter.extension import offers
+
+    groups = {title: dict(commands) for title, commands in GROUPS.items()}
+    for name, offer in offers("commands").items():
+        groups.setdefault(offer.group or "Other", {}).setdefault(name, offer.summary)
+    return groups
+
+
 class CommandGroup(TyperGroup):
-    """The program with all its commands."""
+    """The program with all its commands. Those of extensions are loaded when they are used."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         _name_arguments(self)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name. An extension offers a command as a `typer.Typer` that has only this one."""
+        if cmd_name not in self.commands:
+            from typer.main import get_command
+
+            from memoriter.extension import offers
+
+            if offer := offers("commands").get(cmd_name):
+                command: Any = get_command(offer.load())
+                command.name, command.rich_markup_mode = cmd_name, self.rich_markup_mode
+                _name_arguments(command)
+                self.commands[cmd_name] = command
+        return super().get_command(ctx, cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that is to run. For an unknown name, those of extensions are suggested too."""
+        if self.get_command(ctx, args[0]) is None:
+            for name in self.list_commands(ctx):
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands."""
+        from memoriter.extension import offers
+
+        return list(dict.fromkeys([*super().list_commands(ctx), *offers("commands")]))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments. Global options may also follow the command, unless it has one of the same name."""
@@ -185,18 +219,17 @@ class CommandGroup(TyperGroup):
         """Return the options of the command that the words begin with, or of the command of its group."""
         command: Any = self
         while words and hasattr(command, "commands"):
-            command, words = command.commands.get(words[0]), words[1:]
+            command, words = command.get_command(None, words[0]), words[1:]
         return [option for parameter in getattr(command, "params", ()) for option in parameter.opts]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in groups, with one line each."""
-        shown = {name for name in self.list_commands(ctx) if not self.commands[name].hidden}
-        grouped = {name for commands in GROUPS.values() for name in commands}
+        hidden = {name for name, command in self.commands.items() if command.hidden}
+        shown, groups = set(self.list_commands(ctx)) - hidden, grouped_commands()
+        grouped = {name for commands in groups.values() for name in commands}
         width = max(map(len, shown))
-        groups = {
-            **GROUPS,
-            "Other": {name: self.commands[name].get_short_help_str(60) for name in shown - grouped},
-        }
+        other = {name: self.commands[name].get_short_help_str(60) for name in sorted(shown - grouped)}
+        groups["Other"] = groups.get("Other", {}) | other
         for title, commands in groups.items():
             rows = [(name, line) for name, line in commands.items() if name in shown]
             if rows:

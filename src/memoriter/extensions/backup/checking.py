@@ -12,9 +12,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from memoriter.backup.archive import CONFIG, Archive, Manifest
 from memoriter.config.layers import WORKSPACE_FILE, Layer, from_file, is_secret, printable, read
 from memoriter.errors import BackupError, ConfigError, PathRefused, SourceError
+from memoriter.extensions.backup.archive import CONFIG, Archive, Manifest
 from memoriter.files.paths import open_inside
 
 #: Files of an agent that cannot be rebuilt.

@@ -10,12 +10,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoriter.backup.archive import CONFIG, Manifest, Writer, open_archive
 from memoriter.build import build_workspace
 from memoriter.config import Settings
 from memoriter.config.layers import WORKSPACE_FILE
 from memoriter.errors import BackupError
 from memoriter.extension import offers
+from memoriter.extensions.backup.archive import CONFIG, Manifest, Writer, open_archive
 from memoriter.files.durable import sync_folder
 from memoriter.files.paths import open_inside
 from memoriter.records import Progress, ProgressCallback

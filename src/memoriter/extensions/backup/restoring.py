@@ -18,8 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoriter.backup.archive import CONFIG, Archive, open_archive
-from memoriter.backup.checking import (
+from memoriter.config.editing import set_value
+from memoriter.config.loading import RESTORE_MARKER, check_text
+from memoriter.errors import BackupError, ConfigError, NotFound, PathRefused
+from memoriter.extensions.backup.archive import CONFIG, Archive, open_archive
+from memoriter.extensions.backup.checking import (
     check_consent,
     check_places,
     check_size,
@@ -27,10 +30,7 @@ from memoriter.backup.checking import (
     digest_of_note,
     notes_folder,
 )
-from memoriter.backup.creating import DERIVED, TRANSIENT
-from memoriter.config.editing import set_value
-from memoriter.config.loading import RESTORE_MARKER, check_text
-from memoriter.errors import BackupError, ConfigError, NotFound, PathRefused
+from memoriter.extensions.backup.creating import DERIVED, TRANSIENT
 from memoriter.files import durable
 from memoriter.files.paths import open_folder, open_inside
 from memoriter.records import Progress, ProgressCallback
