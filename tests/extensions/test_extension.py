@@ -235,3 +235,32 @@ def test_a_store_of_another_package_is_chosen_by_the_scheme_of_the_url(home: Pat
     listed = run(path, home, "--store", url, "--home", str(home / "another"), "list", "--json")
     assert "Alice drinks green tea" in listed.stdout, listed.stderr
     assert (home / "server" / "entries.db").exists()
+
+
+# ---- commands -------------------------------------------------------------------------------------------------
+
+COMMANDS = """
+import typer
+from memoriter.extension import Extension, Offer
+
+extension = Extension(name="tiny", commands={
+    "greet": Offer("example_extension:greeting", group="Notes", summary="Greet the workspace."),
+    "broken": Offer("missing_module:command", group="Notes", summary="Fail."),
+})
+greeting = typer.Typer()
+
+@greeting.command()
+def greet(context: typer.Context, name: str) -> None:
+    typer.echo(f"{name}, the notes are in {context.obj.settings().workspace.name}.")
+"""
+
+
+def test_a_command_of_another_package_is_listed_loaded_on_use_and_suggested(home: Path) -> None:
+    path = installed(home / "site", "tiny = example_extension:extension", COMMANDS)
+    notes = run(path, home, "--help").stdout.partition("Notes:")[2].partition("Entries:")[0]
+    assert "greet          Greet the workspace.\n" in notes
+    assert run(path, home, "greet", "Alice").stdout == "Alice, the notes are in notes.\n"
+    assert "Did you mean 'greet'" in run(path, home, "gret").stderr
+    broken = run(path, home, "broken")
+    assert broken.returncode == 2
+    assert "broken cannot be loaded: No module named 'missing_module'." in broken.stderr

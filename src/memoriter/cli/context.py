@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -191,7 +191,10 @@ class CommandGroup(TyperGroup):
             from memoriter.extension import offers
 
             if offer := offers("commands").get(cmd_name):
-                command: Any = get_command(offer.load())
+                try:
+                    command: Any = get_command(offer.load())
+                except ImportError as error:
+                    raise typer.BadParameter(f"{cmd_name} cannot be loaded: {error}.") from error
                 command.name, command.rich_markup_mode = cmd_name, self.rich_markup_mode
                 _name_arguments(command)
                 self.commands[cmd_name] = command
@@ -201,7 +204,8 @@ class CommandGroup(TyperGroup):
         """Find the command that is to run. For an unknown name, those of extensions are suggested too."""
         if self.get_command(ctx, args[0]) is None:
             for name in self.list_commands(ctx):
-                self.get_command(ctx, name)
+                with suppress(typer.BadParameter):
+                    self.get_command(ctx, name)
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:
