@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class InstallRequest:
-    """What a person asks for with `install` or `uninstall`."""
+    """A request to `install` or `uninstall`."""
 
     settings: Settings
     #: The options with which the host finds the same memory.
@@ -52,7 +52,7 @@ class ChangedFile:
 
 @dataclass(frozen=True, slots=True)
 class InstallReport:
-    """What an installation changed, for people (lines) and for programs."""
+    """The changes of an installation, for people (lines) and for programs."""
 
     lines: Sequence[str] = ()
     plugin: Path | None = None

@@ -96,7 +96,7 @@ class Memory:
         Without ``workspace`` the settings name it. ``home`` is the folder for indexes and entries (default:
         ``~/.memoriter``), ``agent`` the name of the agent (default: ``main``) and ``config`` the settings file.
         ``overrides`` sets single settings by their dotted key, such as ``{"search.max_results": 10}``. ``embedder``
-        replaces the configured one. ``settings`` are used as they are; the other arguments but ``embedder`` are then
+        replaces the configured one. If ``settings`` are given, all other arguments except ``embedder`` are
         ignored.
         """
         if settings is None:
@@ -332,7 +332,7 @@ class Memory:
         return self.capture(limited, session=session, record=record, wait=wait)
 
     def session_ended(self, session: str) -> list[Remembered]:
-        """Note that a session is over, and show the turns that still wait for the language model to it."""
+        """Note that a session is over. The language model reads the turns that it has not read yet."""
         with self._parts.seen_turns.of(session) as seen:
             remembered: list[Remembered] = []
             if self.settings.extraction.auto_extract:

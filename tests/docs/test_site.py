@@ -64,11 +64,11 @@ def test_a_dead_link_and_a_missing_anchor_fail(tmp_path: Path) -> None:
     page.write_text("# Start\n\n[Parts](../ARCHITECTURE.md#parts)\n", "utf-8")
     good = build(tmp_path / "mkdocs.yml", tmp_path / "site")
     assert good.returncode == 0, good.stderr
-    page.write_text("# Start\n\n[Parts](../ARCHITECTURE.md#rooms) [more](../MORE.md)\n", "utf-8")
+    page.write_text("# Start\n\n[Parts](../ARCHITECTURE.md#missing) [more](../MORE.md)\n", "utf-8")
     bad = build(tmp_path / "mkdocs.yml", tmp_path / "site")
     assert bad.returncode == 1
     assert (
-        "'ARCHITECTURE.md#rooms', but the doc 'ARCHITECTURE.md' does not contain an anchor '#rooms'"
+        "'ARCHITECTURE.md#missing', but the doc 'ARCHITECTURE.md' does not contain an anchor '#missing'"
         in bad.stderr
     )
     assert "'MORE.md', but the target is not found" in bad.stderr

@@ -94,7 +94,9 @@ def test_a_wrong_id_in_an_export_is_named(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "entries.jsonl"
     file.write_text(json.dumps({"entry": {"id": "seven", "text": "Tea at four"}}))
     message = run("import", str(file), fails=True)
-    assert message.startswith("Nothing was imported. Line 1: 'seven' is not an id; ids are such as 6ba7b811-")
+    assert message.startswith(
+        "Nothing was imported. Line 1: 'seven' is not an id. An id looks like 6ba7b811-"
+    )
 
 
 @pytest.mark.requirement("D11")

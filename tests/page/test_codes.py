@@ -19,9 +19,9 @@ PACKAGE = Path(memoriter.__file__).parent
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
-def literals(call: str, position: int, *rooms: str) -> set[str]:
-    """Return the strings that calls of a function have at a position, in some rooms of the package."""
-    files = [file for room in rooms for file in (PACKAGE / room).rglob("*.py")]
+def literals(call: str, position: int, *packages: str) -> set[str]:
+    """Return the strings that calls of a function have at a position, in some packages."""
+    files = [file for package in packages for file in (PACKAGE / package).rglob("*.py")]
     calls = (
         node
         for file in files

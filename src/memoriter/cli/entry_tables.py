@@ -179,7 +179,7 @@ def imported(counts: Imported) -> None:
         console().print(f"{count_entries(counts.refused)} not imported: the text was forgotten before.")
 
 
-#: One candidate is meant clearly if its similarity leads the next one by this.
+#: The first candidate is the clear choice if its similarity exceeds that of the second by at least this.
 CLEAR_LEAD = 0.1
 
 

@@ -170,7 +170,7 @@ class ExchangedNoteJson(Shape):
 
 
 class ExchangeResult(Shape):
-    """What `pull` or `push` copied."""
+    """The notes that `pull` or `push` copied."""
 
     folder: Path
     notes: list[ExchangedNoteJson]
@@ -200,7 +200,7 @@ class ImportedEntriesJson(Shape):
 
 
 class ProgramImportResult(Shape):
-    """What was imported from another program."""
+    """The result of an import from another program."""
 
     program: str
     home: Path
@@ -225,7 +225,7 @@ class FileChangeJson(Shape):
 
 
 class InstallResult(Shape):
-    """What `install` or `uninstall` changed."""
+    """The changes of `install` or `uninstall`."""
 
     host: str
     dry_run: bool
@@ -369,7 +369,7 @@ class BackupResult(Shape):
 
 
 class RestoreResult(Shape):
-    """What was restored."""
+    """The result of a restore."""
 
     home: Path
     workspace: Path
@@ -390,7 +390,7 @@ class TableJson(Shape):
 
 
 class MigrationResult(Shape):
-    """What was copied to another store."""
+    """The result of a copy to another store."""
 
     agent: str
     tables: list[TableJson]

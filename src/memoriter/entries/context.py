@@ -1,4 +1,4 @@
-"""What every function of this package works on: the store of entries, its index, the clock and the options."""
+"""The context of every function of this package: the store of entries, its index, the clock and the options."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def entry_from(values: Mapping[str, Any]) -> Entry:
         raise ValueError(f"an entry has no field {', '.join(sorted(unknown))}")
     entry = Entry(**dict(values) | {name: _texts(values.get(name, ()), name) for name in ("related", "tags")})
     if not _is_id(entry.id):
-        raise ValueError(f"{entry.id!r} is not an id; ids are such as {uuid.NAMESPACE_URL}")
+        raise ValueError(f"{entry.id!r} is not an id. An id looks like {uuid.NAMESPACE_URL}")
     for name, choices in (("type", TYPES), ("trust", TRUST_LEVELS), ("state", get_args(EntryState))):
         if getattr(entry, name) not in choices:
             raise ValueError(f"{name} must be one of {', '.join(choices)}")

@@ -199,7 +199,7 @@ class OtherCopies(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What to erase, as of the change with this number."""
+    """Everything to erase, as of the change with this number."""
 
     seq: int
     family: tuple[str, ...]

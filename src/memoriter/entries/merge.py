@@ -46,7 +46,7 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class Nearby:
-    """What the index knows near a draft. Entries may have changed since."""
+    """The entries near a draft, from the index. Entries may have changed since."""
 
     #: Cosines by the id and the text of an entry; None if only words match.
     cosines: Mapping[tuple[str, str], float | None]

@@ -143,7 +143,7 @@ def _has_copula(stated: Statement, cut: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What is before, between and after two parts that changed places."""
+    """The words before, between and after two parts that changed places."""
 
     head: Pieces
     middle: Pieces

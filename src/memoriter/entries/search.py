@@ -107,7 +107,7 @@ class _Scored:
     def hit(self, terms: Sequence[str], words: KeywordLeg, logit: float | None) -> EntryHit:
         matched, share = self.matched(terms), 1 - IMPORTANCE_WEIGHT
         details = {
-            "vector": "nearness in meaning",
+            "vector": "similarity in meaning",
             "keyword": f"matches {', '.join(matched)}",
             "context": "as much as the lines around the best note",
         }

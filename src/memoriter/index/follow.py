@@ -157,7 +157,7 @@ class Follower:
 
     @property
     def degraded(self) -> str | None:
-        """What is missing while the embedder fails or while vectors are computed, in a sentence."""
+        """A sentence about vectors that are missing because the embedder fails or is still computing."""
         if self._failure is not None:
             return sentence(f"{self._name}.keywords_only", why=self._failure[0])
         missing, total = self._count_indexed() if self.embedder else (0, 0)

@@ -111,7 +111,7 @@ ExchangeAction = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ExchangedNote:
-    """What happened to one note."""
+    """The outcome for one note."""
 
     path: str
     action: ExchangeAction

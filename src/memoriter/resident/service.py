@@ -1,4 +1,4 @@
-"""What the resident process does for one request: answer a hook, or run a command.
+"""The work of the resident process for one request: answer a hook, or run a command.
 
 A command runs here as in a process of its own: with the folder, the variables and the terminal of its caller, which
 gets the same output. Only the memory is already open.
@@ -62,7 +62,7 @@ class OpenMemories:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a request says about its caller."""
+    """Facts about the caller of a request."""
 
     cwd: Path
     environ: Mapping[str, str]

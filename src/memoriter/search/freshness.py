@@ -94,7 +94,7 @@ _LEAD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """What freshness asks beyond the hits. Without similar hits or a reranker, only the hits are compared."""
+    """The questions of freshness beyond the hits. Without similar hits or a reranker, only the hits are compared."""
 
     contradicts: Contradicts
     find_similar: FindSimilar | None = None
@@ -102,7 +102,7 @@ class Lookup:
 
 
 class Features(NamedTuple):
-    """What says whether the newer of two similar statements replaces the older one."""
+    """Tells whether the newer of two similar statements replaces the older one."""
 
     cosine: float
     #: How far the reranker's logit is ahead of the other similar statements'.
@@ -113,7 +113,7 @@ class Features(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """What a sentence says, whatever the query is."""
+    """The content of a sentence, for any query."""
 
     text: str
     numbers: frozenset[str]

@@ -78,7 +78,7 @@ class Scored:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What each leg contributes."""
+        """The contribution of each leg."""
         if not isinstance(self._parts, tuple):
             self._parts = self._parts()
         return self._parts

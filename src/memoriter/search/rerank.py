@@ -71,7 +71,7 @@ class Reading:
 
 
 class Comparison(NamedTuple):
-    """What the model says about a line and a newer one, as logits."""
+    """The logits of the model for a line and a newer one."""
 
     #: How well the newer line answers the older one, read as a query: whether it is about the same.
     answers: float

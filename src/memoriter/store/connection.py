@@ -324,7 +324,7 @@ def translate_errors(path: Path, damage: type[StoreBroken] = StoreBroken) -> Ite
 
 @contextlib.contextmanager
 def translate_values(path: Path | str, damage: type[StoreBroken]) -> Iterator[None]:
-    """Convert errors of reading rows. SQLite has no checksums, so a damaged page can contain any value."""
+    """Convert errors of reading rows. In a database without checksums, a damaged page can contain any value."""
     try:
         yield
     except (MemoriterError, UnicodeError):

@@ -314,7 +314,7 @@ class SqliteIndex(Healing):
 
     @property
     def vector_problem(self) -> str | None:
-        """What prevented the vector engine from working as intended, in a sentence."""
+        """The reason why the vector engine did not work as intended, in a sentence."""
         return self._engine.problem
 
     def ready(self, identity: Identity) -> None:

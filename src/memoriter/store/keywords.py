@@ -81,7 +81,7 @@ class KeywordMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which rows of a query are ranked. Ranking is expensive, so its cost has a limit for any query."""
+    """The rows of a query that are ranked. Ranking is expensive, so its cost has a limit for any query."""
 
     #: Rows with any of these terms are ranked.
     rare: Sequence[str]

@@ -130,7 +130,7 @@ class Vectors(Protocol):
 
     @property
     def vector_problem(self) -> str | None:
-        """What prevented the vector engine from working as intended, in a sentence."""
+        """The reason why the vector engine did not work as intended, in a sentence."""
 
     def ready(self, identity: Identity) -> None:
         """Let the vector engine add what another engine has written. Inside a snapshot it could not see it."""

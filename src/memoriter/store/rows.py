@@ -1,4 +1,4 @@
-"""Which rows of chunks exist, and values that depend only on that.
+"""The set of rows of chunks, and values that depend only on that.
 
 The row of a chunk never changes, and its number is never used again. So a chunk, its neighbours or the frequency of a
 word stay the same until rows are added or deleted, and a search need not read them twice.
@@ -21,7 +21,7 @@ _ROW_SET = """
 
 
 class RowSet(NamedTuple):
-    """Which rows exist. No other rows have the same newest and the same total."""
+    """The set of rows that exist. Two sets with the same newest row and the same total are equal."""
 
     store: str
     newest: int

@@ -39,7 +39,7 @@ class Connection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What deleted rows leave behind, as codes of sentences for the receipt of an erasure."""
+    """Remains of deleted rows, as codes of sentences for the receipt of an erasure."""
 
     #: What `Transactions.purge` removes.
     removed: str

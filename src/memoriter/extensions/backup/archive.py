@@ -54,7 +54,7 @@ class Member:
 
 @dataclass(slots=True)
 class Manifest:
-    """What a backup contains."""
+    """The content of a backup."""
 
     __pydantic_config__ = _PLAIN
 

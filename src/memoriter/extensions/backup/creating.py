@@ -32,7 +32,7 @@ TRANSIENT = (".lock", ".tmp", ".new", "-wal", "-shm")
 
 @dataclass(frozen=True, slots=True)
 class BackupReport:
-    """What a backup contains, and what it does not."""
+    """The content of a backup, and what is left out."""
 
     path: Path
     bytes: int

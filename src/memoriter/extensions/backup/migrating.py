@@ -31,7 +31,7 @@ NO_INDEX = Path()
 
 @dataclass(frozen=True, slots=True)
 class MigrationReport:
-    """What was copied. Every table and file was compared afterwards."""
+    """The result of a copy. Every table and file was compared afterwards."""
 
     agent: str
     tables: tuple[CopiedTable, ...]

@@ -42,7 +42,7 @@ STAGING = RESTORE_MARKER.parent
 
 @dataclass(frozen=True, slots=True)
 class RestoreReport:
-    """What was restored, and where the files that it replaced are now."""
+    """The result of a restore, with the places of the files that it replaced."""
 
     home: Path
     workspace: Path

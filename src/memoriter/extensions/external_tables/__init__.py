@@ -126,7 +126,7 @@ class ExternalIndex:
 
     @property
     def problem(self) -> str | None:
-        """What prevents the use of the store now. Its rows are compared in memory meanwhile."""
+        """The reason why the store cannot be used now. Its rows are compared in memory meanwhile."""
         why = self.store.missing() or self._failure
         return sentence("search.compared_here", store=self.store.label, why=why.rstrip(".")) if why else None
 

@@ -64,7 +64,7 @@ _COUNT = """
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What the index knows about all of its chunks."""
+    """Facts about all chunks of an index."""
 
     chunks: int = 0
     tokens: int = 0

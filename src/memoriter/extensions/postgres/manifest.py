@@ -1,4 +1,4 @@
-"""What a working copy contains: the version, digest and stat of each file, in a small SQLite file beside them.
+"""The content of a working copy: the version, digest and stat of each file, in a small SQLite file beside them.
 
 It is a cache like the files. If it is missing or damaged, all files are compared with the server again.
 """

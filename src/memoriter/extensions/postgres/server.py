@@ -40,7 +40,7 @@ _DEFAULTS = {"application_name": "memoriter", "connect_timeout": CONNECT_TIMEOUT
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the server says about itself and about the role of the URL."""
+    """Facts about a server and the role of its URL."""
 
     server: int
     is_replica: bool

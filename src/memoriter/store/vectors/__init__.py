@@ -42,7 +42,7 @@ class VectorIndex(Protocol):
 
     @property
     def problem(self) -> str | None:
-        """What prevents the engine from working as intended, in a sentence."""
+        """The reason why the engine does not work as intended, in a sentence."""
 
     def ready(self, identity: Identity) -> None:
         """Prepare for a search with this identity."""

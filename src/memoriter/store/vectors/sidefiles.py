@@ -104,7 +104,7 @@ class SideFiles:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuerySigns:
-    """Which components of a query are above the mean, and how far they are from it. 64 components are in a word.
+    """The components of a query above the mean, and their distances from it. 64 components are in a word.
 
     A difference in a component that is near the mean says little. Of a million rows, 12,000 that differ least in the
     large components contain as many of the best ten as 20,000 that differ least in all. By level, 8,000 are enough.
