@@ -124,7 +124,7 @@ def test_what_the_rules_captured_is_kept_when_a_model_answers(entries: Entries) 
         assert owned == ["I am allergic to hazelnuts."]
 
 
-def test_a_placeholder_of_the_prompt_is_no_category_or_tag(entries: Entries) -> None:
+def test_a_placeholder_of_the_prompt_is_neither_category_nor_tag(entries: Entries) -> None:
     stated = one("The mascot is an otter", turn=1, category="one word", tags=["…", "otter"])
     (done,) = extracted(entries, [stated], [Said("user", "The mascot is an otter.")])
     assert (done.entry.category, done.entry.tags) == (None, ("otter",))

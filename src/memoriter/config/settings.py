@@ -203,7 +203,7 @@ class Settings(Section):
 
     @property
     def extra_paths(self) -> tuple[ExtraPath, ...]:
-        """Folders and files beside the workspace that are indexed: extra paths, collections, and `paths` of the engine."""
+        """Files and folders beside the workspace: extra paths, collections, and `paths` of the engine."""
         of_engine = getattr(getattr(self.memory, self.memory.backend, None), "paths", ())
         return (
             *(ExtraPath(path) for path in self.files.extra_paths),
