@@ -381,7 +381,8 @@ def test_the_language_model_gets_each_turn_once_and_the_last_ones_at_the_end(
     assert emit(agent, "agent_end", *last).remembered == ()
     emit(agent, "session_end", *last)
     assert len(asked) == 2
-    assert ("heron" in asked[1], "train to Lyon" in asked[1].split("heron")[0][-400:]) == (True, False)
+    shown = asked[1].rpartition("<conversation>")[2]
+    assert ("heron" in shown, "train to Lyon" in shown) == (True, False)
     emit(agent, "session_end", *last)
     assert len(asked) == 2
 
