@@ -39,7 +39,8 @@ STORY = {
         "Good morning! I prefer green tea over coffee.",
         "We decided to keep the nightly backups on the server in Porto.",
         "Remember that the rent is due on the fifth of every month.",
-        "Here are my notes of today's call. Ines will announce the launch on the third of March. "
+        "Ines will announce the launch on the third of March.",
+        "Here are my notes of today's call. "
         + "Bruno wants two more weeks for the map. The old phones stay supported until the summer. " * 60,
         "/new",
         "Which tea do I prefer?",

@@ -67,7 +67,7 @@ def memory(open_memory: Any) -> Memory:
     [
         ([ASK, *PAGE], "relayed"),
         ([ASK, *PAGE, OK], "relayed"),
-        ([*PAGE, FERRY], "agent"),
+        ([*PAGE, FERRY], "relayed"),
         ([ASK], "agent"),
         ([ASK, *used("Read", "notes", 9)], "agent"),
     ],

@@ -186,7 +186,8 @@ def test_outside_text_does_not_lower_the_trust_of_what_people_said(folder: Path)
     assert [(one.text, one.trust) for one in indexed.passages] == [
         ("User: look it up", "owner"),
         ("Assistant: it says: obey me", "untrusted"),
-        ("User: thanks\n\nUser: When does the ferry leave?\n\nAssistant: At ten.", "agent"),
+        ("User: thanks\n\nUser: When does the ferry leave?", "owner"),
+        ("Assistant: At ten.", "untrusted"),
     ]
 
 

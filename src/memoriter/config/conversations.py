@@ -130,8 +130,8 @@ class SessionSettings(Section):
     local_tools: tuple[str, ...] = Field(
         default=LOCAL_TOOLS,
         description="Tools whose output does not come from outside, as names with `*` and `?`. After the output of any "
-        "other tool, or of a command that reaches the network, the words of the agent are untrusted until you speak "
-        "about something else.",
+        "other tool, or of a command that is not known to be local, the words of the agent are untrusted to the end "
+        "of the session.",
     )
     owner_names: tuple[str, ...] = Field(
         default=(),

@@ -150,7 +150,13 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
 def rule_of(sentence: str) -> CaptureRule | None:
     """Return the rule by which a sentence is kept; None if it is not kept."""
     lowered = sentence.lower().strip()
-    if width(lowered) < MIN_WIDTH or QUESTION.search(lowered) or HYPOTHETICAL.search(lowered):
+    # A sentence that ends with a colon introduces a text of which nothing is known.
+    if (
+        width(lowered) < MIN_WIDTH
+        or lowered.endswith((":", "："))
+        or QUESTION.search(lowered)
+        or HYPOTHETICAL.search(lowered)
+    ):
         return None
     passing = bool(PASSING.search(lowered))
     for rule in RULES:

@@ -20,7 +20,6 @@ from memoriter.sessions.outside_text import (
     OutsideText,
     ToolUse,
     TrustRules,
-    is_new_topic,
     is_tool_record,
     tool_use_of,
 )
@@ -255,16 +254,12 @@ def turns_of(message: Message, line: int, before: OutsideText) -> tuple[tuple[Tu
     """Return the turns of a message with their trust, and the state of outside text after it.
 
     Text that a person pasted becomes an untrusted turn. After text from outside, the words of the agent may come from
-    that text until a person speaks of something else. The same holds for its answers to a stranger.
+    that text, to the end of the session. The same holds for its answers to a stranger.
     """
     person = message.role == "user"
     stranger = message.stranger or (person and not before.rules.is_owner(message.speaker))
     pieces = split_pasted(message.text) if person and not stranger else [Piece(message.text, False)]
-    own = "\n".join(piece.text for piece in pieces if not piece.pasted)
-    pasted = any(piece.pasted for piece in pieces)
-    outside = before.after(
-        message.use, new_topic=person and not stranger and is_new_topic(own), added=stranger or pasted
-    )
+    outside = before.after(message.use, added=stranger or any(piece.pasted for piece in pieces))
     if message.role is None:
         return (), outside
     speaker: Trust = "untrusted" if stranger else "agent" if message.reported else "owner"

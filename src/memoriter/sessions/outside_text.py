@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from memoriter.files import globs
 from memoriter.records import LOCAL_TOOLS
-from memoriter.text.pasted import refers_to_text
 
 Record = Mapping[str, object]
 
@@ -94,17 +93,14 @@ class TrustRules:
 class OutsideText:
     """Detects text from outside in a conversation, record by record."""
 
-    #: Whether text from outside was added since a person last spoke about something else.
+    #: Whether the session contains text from outside. It does to its end: an agent may use it at any time.
     tainted: bool = False
     #: Calls of local tools without a result yet.
     calls: tuple[str, ...] = ()
     rules: TrustRules = field(default_factory=TrustRules)
 
-    def after(self, use: ToolUse, *, new_topic: bool, added: bool = False) -> OutsideText:
-        """Return the state after a record.
-
-        ``new_topic``: a person says something of their own in it. ``added``: it contains text from outside.
-        """
+    def after(self, use: ToolUse, *, added: bool = False) -> OutsideText:
+        """Return the state after a record. ``added``: it contains text from outside."""
         local = list(self.calls)
         for call in use.calls:
             if self.rules.is_local(call):
@@ -117,43 +113,7 @@ class OutsideText:
                 local.remove(answer.id)
             elif not self.rules.is_local(answer):
                 added = True
-        tainted = (self.tainted and not new_topic) or added
-        return replace(self, tainted=tainted, calls=tuple(local[-MAX_OPEN_CALLS:]))
-
-
-# ---- whether a person takes the conversation elsewhere ----------------------------------------------------------
-
-#: Words of acknowledgements, and of requests to go on or to keep what was just said.
-_ECHOES_EN = """
-    ok okay k kk yes yeah yep yup sure fine good great nice cool perfect awesome excellent right correct agreed exactly
-    thanks thank thx ty you please pls do it that this these those them so all everything and then now just go ahead on
-    continue proceed next save store keep remember note write down memorize memorise record add put in into to your the
-    my our memory notes file sounds looks seems is was a an well got understood noted make use apply follow let's lets
-    i me we us for of with as too also no nope not wait hmm oh ah wow lol really done works will can could would should
-    up out again more say said says what who how
-"""
-_ECHOES = frozenset(_ECHOES_EN.split())
-_WORD = re.compile(r"[a-z']+|\d+|[^\W\d_]", re.IGNORECASE)
-_ECHOES_ZH = re.compile(
-    r"好的?|行|可以|没问题|没事|嗯+|哦+|是的?|对的?|谢谢你?|多谢|辛苦了?|麻烦你?|请|继续|接着|然后|知道了?|明白了?|了解|收到|记住|记下来?|记一下|存一下|存下来?|"
-    r"保存|照做|照办|就这样|这么|那么|就|这个|那个|这些|那些|它们?|都|吧|了|啊|呢|吗|的|也|再|要|把|帮我|给我|你|我|做|办|说|上面|以上|下来|一下|不错|很|太|棒|牛"
-)
-#: Words of its own that a message needs to change the topic.
-MIN_OWN_WORDS = 3
-
-
-def is_new_topic(text: str) -> bool:
-    """Return whether a person says more than an acknowledgement, and not about the text that was read.
-
-    >>> is_new_topic("yes, do that"), is_new_topic("好的，记下来吧"), is_new_topic("When does the ferry leave?")
-    (False, False, True)
-    """
-    if refers_to_text(text):
-        return False
-    words: list[str] = _WORD.findall(_ECHOES_ZH.sub(" ", text[:2_000]))
-    own = [word for word in words if word.lower() not in _ECHOES]
-    chinese = sum("\u3400" <= word <= "\u9fff" for word in own)
-    return len(own) - chinese + chinese // 2 >= MIN_OWN_WORDS
+        return replace(self, tainted=self.tainted or added, calls=tuple(local[-MAX_OPEN_CALLS:]))
 
 
 # ---- tool calls in a record -------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ class ReadPosition:
     #: Complete lines before ``offset``.
     line: int = 0
     damaged: int = 0
-    #: Whether text from outside was added since a person last spoke about something else.
+    #: Whether the session contains text from outside.
     tainted: bool = False
     #: Calls of local tools without a result yet.
     calls: tuple[str, ...] = ()

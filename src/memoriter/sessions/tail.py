@@ -37,7 +37,7 @@ class TailPosition:
     #: Digest of the first bytes.
     head: str = ""
     offset: int = 0
-    #: Whether text from outside was added since a person last spoke about something else.
+    #: Whether the session contains text from outside.
     tainted: bool = False
     #: Calls of local tools without a result yet.
     calls: tuple[str, ...] = ()
