@@ -52,9 +52,9 @@ def config() -> str:
     for section, group in groupby(keys().items(), key=lambda item: item[0].rpartition(".")[0]):
         kind = _section(full_settings(), section) if section else None
         lines += [f"### `{section}`", "", (kind.__doc__ or "").strip()] if kind else ["### General"]
-        lines += ["", "| key | default | meaning |", "| --- | --- | --- |"]
+        lines += [""]
         lines += [
-            _setting_row(key, field.get_default(call_default_factory=True), field.description or "")
+            _setting_line(key, field.get_default(call_default_factory=True), field.description or "")
             for key, field in group
         ]
         lines += [""]
@@ -66,10 +66,10 @@ def other_names() -> str:
     """Render the names of other programs and the settings that they stand for."""
     from memoriter.config.other_names import other_names as known_names
 
-    lines = ["| name | setting |", "| --- | --- |"]
+    lines = list[str]()
     for other, name in known_names().items():
         settings = [name] if isinstance(name, str) else list(name(False))
-        lines.append(f"| `{other}` | {', '.join(f'`{setting}`' for setting in settings)} |")
+        lines.append(f"- `{other}`: {', '.join(f'`{setting}`' for setting in settings)}")
     return "\n".join([*lines, ""])
 
 
@@ -80,8 +80,8 @@ def _section(kind: type, path: str) -> type:
     return kind
 
 
-def _setting_row(key: str, default: object, meaning: str) -> str:
-    return f"| `{key}` | {_shown(default)} | {meaning.replace('|', '&#124;')} |"
+def _setting_line(key: str, default: object, meaning: str) -> str:
+    return f"- `{key}` ({_shown(default)}): {meaning}"
 
 
 def _shown(default: object) -> str:
@@ -243,11 +243,9 @@ def python() -> str:
     ]
     lines += ["## Values", "", "Frozen dataclasses, unless it says otherwise.", ""]
     lines += [_value_line(name, value) for name, value in found if _kind_of(value) == "value"]
-    lines += ["", "## Errors", "", "| error | is a | meaning |", "| --- | --- | --- |"]
+    lines += ["", "## Errors", ""]
     errors = [(name, value) for name, value in found if _kind_of(value) == "error"]
-    lines += [
-        f"| `{name}` | `{error.__base__.__name__}` | {_cell(_summary(error))} |" for name, error in errors
-    ]
+    lines += [f"- `{name}({error.__base__.__name__})`: {_summary(error)}" for name, error in errors]
     return "\n".join([*lines, ""])
 
 
@@ -277,9 +275,7 @@ def _value_line(name: str, value: Any) -> str:
 
 
 def _fields(value: Any) -> str:
-    if is_typeddict(value):
-        return ", ".join(value.__annotations__)
-    return ", ".join(f"{name}: {_type(field.type)}" for name, field in value.__dataclass_fields__.items())
+    return ", ".join(value.__annotations__ if is_typeddict(value) else value.__dataclass_fields__)
 
 
 def _member_line(name: str, function: Any) -> str:
