@@ -91,6 +91,8 @@ def _shown(default: object) -> str:
             return "not set"
         case bool():
             return f"`{str(default).lower()}`"
+        case tuple() if len(default) > 12:
+            return f"{len(default)} names, which `memoriter config get` prints"
         case tuple():
             return f"`[{', '.join(repr(item) for item in default)}]`"
         case _:
@@ -162,19 +164,6 @@ def _default(tool: Tool, name: str) -> str:
     if name in schema["required"]:
         return "required"
     return "" if default in (None, "", [], False) else f"default {json.dumps(default)}"
-
-
-@renders("access")
-def access() -> str:
-    """Render what each access adds to the access before it."""
-    from memoriter.tools.table import OPERATIONS
-    from memoriter.tools.tool import ACCESS
-
-    lines = ["| access | may call |", "| --- | --- |"]
-    for granted in ACCESS:
-        names = (f"`{name}`" for name, tool in OPERATIONS.items() if tool.access == granted)
-        lines.append(f"| `{granted}` | {', '.join(names)} |")
-    return "\n".join(lines)
 
 
 @renders("cli")

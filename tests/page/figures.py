@@ -1,7 +1,7 @@
 """Measure the page in a real browser and print the figures as a table: `make page-figures`.
 
-Times are CPU times of the page's main thread, because a busy machine does not change them much. ``--out lab/web_page.md``
-puts the table between its marks.
+Times are CPU times of the page's main thread, because a busy machine does not change them much.
+``--out lab/web_page.md`` puts the table between its marks.
 """
 
 from __future__ import annotations
