@@ -5,8 +5,8 @@ were written as the words of different people. The other lines of the set fill e
 imported with their day and the later ones are remembered, so the memory judges each when it is said. Lines of notes and
 transcripts have their day.
 
-`--judge` leaves the memory out: it measures any function `score(earlier, later)`, by default what the bundled reranker
-says about a replacement.
+`--judge` leaves the memory out: it measures any function `score(earlier, later)`, by default the bundled
+reader.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lab.evals.everyday import SPLITS, Home, Row, opened, read_rows, share
 from lab.evals.metrics import auroc
 from lab.evals.sets import OWN
 from memoriter import Memory
-from memoriter.search.rerank import bundled
+from memoriter.search.changes import NEWER, RETIRED, reader
 
 FOLDER = OWN / "changes"
 GROUPS = ("all", "en", "zh", "zh-Hant", "across", "long", "entry", "note", "transcript")
@@ -160,8 +160,8 @@ def rows(counts: Counter[tuple[str, str]]) -> Table:
 
 
 def read_pair(earlier: str, later: str) -> float:
-    """Return what the bundled reranker says about a replacement, as a logit."""
-    return bundled().compare(earlier, {0: later})[0].replaces
+    """Return what the bundled reader says: the probability that the earlier statement is out of date."""
+    return reader().out_of_date(earlier, later) or 0.0
 
 
 def judge(pairs: Sequence[Row], score: Score, thresholds: Sequence[float]) -> Table:
@@ -176,7 +176,7 @@ def judge(pairs: Sequence[Row], score: Score, thresholds: Sequence[float]) -> Ta
     table = {"AUROC": {group: f"{auroc(changes[group], stands[group]):.3f}" for group in shared}}
     for threshold in thresholds:
         for name, values in (("changes", changes), ("pairs that stand", stands)):
-            table[f"{name} above {threshold:.2f}"] = {
+            table[f"{name} above {threshold:.3f}"] = {
                 group: share(sum(value > threshold for value in values[group]), len(values[group]))
                 for group in shared
             }
@@ -202,7 +202,7 @@ def report(
     by_split = {split: [pair for pair in pairs if pair["split"] == split] for split in SPLITS}
     if judge_only:
         # The development half sets the strict threshold for both.
-        thresholds = (0.0, strict_threshold(by_split["development"], score))
+        thresholds = (NEWER, RETIRED, strict_threshold(by_split["development"], score))
     for split in splits:
         if judge_only:
             table = judge(by_split[split], score, thresholds)

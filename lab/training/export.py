@@ -342,22 +342,22 @@ def run_reader(out: Path, target: Path, reranker: Path, layers: int, config: Con
 
 
 def share_words(folder: Path) -> None:
-    """Make the reranker's word vectors an output of its graph, unless they are one. Its weights stay as they are."""
+    """Make the reranker's word vectors an output of its graph. The reader answers instead of its second output."""
     import onnx
-    from onnx import TensorProto, helper
+    from onnx.utils import Extractor
 
     path = folder / "model.onnx"
     whole = onnx.load(str(path))
     if any(output.name == WORDS for output in whole.graph.output):
         return
     width = next(list(t.dims)[1] for t in whole.graph.initializer if t.name == "position")
-    whole.graph.output.append(
-        helper.make_tensor_value_info(WORDS, TensorProto.FLOAT, ["batch", "length", width])
-    )
-    onnx.save(whole, str(path))
+    words = onnx.helper.make_tensor_value_info(WORDS, onnx.TensorProto.FLOAT, ["batch", "length", width])
+    whole.graph.output.append(words)
+    inputs = [each.name for each in whole.graph.input]
+    onnx.save(Extractor(whole).extract_model(inputs, ["logit", WORDS]), str(path))
     stored = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     stored["files"]["model.onnx"]["sha256"] = manifest.digest(path)
-    stored["outputs"] = [*stored["outputs"], WORDS]
+    stored["outputs"] = ["logit", WORDS]
     manifest.write(folder, stored)
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from memoriter.notes.exchange import FolderExchange
     from memoriter.notes.notebook import Notebook
     from memoriter.notes.writer import NoteWriter
+    from memoriter.search.changes import Judge
     from memoriter.search.rerank import Reranker
 
 log = logs.get("build")
@@ -257,6 +258,13 @@ def build_reranker(settings: Settings) -> Reranker | None:
     return bundled() if settings.search.rerank else None
 
 
+def build_judge(settings: Settings) -> Judge | None:
+    """Return the judge of changes, unless the settings switch its models off. It loads at first use."""
+    from memoriter.search.changes import reader
+
+    return reader() if settings.search.rerank else None
+
+
 def _today(zone: str) -> Callable[[], date]:
     """Return a clock for the current day where notes are written, so that "yesterday" means yesterday's note."""
     if not zone:
@@ -358,6 +366,7 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
         threshold=settings.retrieval.similarity_threshold,
         weights=Weights(settings.search.vector_weight, settings.search.text_weight),
         reranker=build_reranker(settings),
+        judge=build_judge(settings),
         approval=learning.approval,
         cleanup=CleanupOptions(
             cleanup.auto_cleanup,

@@ -18,9 +18,9 @@ from memoriter import logs
 from memoriter.build import (
     build_entries,
     build_extractor,
+    build_judge,
     build_notebook,
     build_notes,
-    build_reranker,
     build_store,
     build_workspace,
     build_writer,
@@ -256,6 +256,11 @@ class MemoryParts:
             log.info("the memory backend is ready")
         return problem
 
+    def judge_problem(self) -> str | None:
+        """Return why changes are recognised by exact denials only; None if the judge works or is switched off."""
+        judge = build_judge(self.settings)
+        return judge.problem() if judge else None
+
     def check_server(self) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
         """Check the server that holds the memory, if there is one: for each check its name, state, text and fix."""
         self.check_open()
@@ -268,7 +273,7 @@ class MemorySearch:
     def __init__(self, parts: MemoryParts) -> None:
         self._parts = parts
         self._settings = parts.settings
-        self._reranker = build_reranker(parts.settings)
+        self._judge = build_judge(parts.settings)
 
     def search(self, query: Query, *, masked: bool) -> Answer:
         """Return the lines that answer the query. The notes of a collection are searched if the query names one."""
@@ -344,7 +349,7 @@ class MemorySearch:
             engine.index is not None and engine.choice is not None and engine.choice.model == FITTED_MODEL
         )
         find = find_similar if is_fitted and query.rerank else None
-        return Lookup(contradicts, find, self._reranker)
+        return Lookup(contradicts, find, self._judge)
 
     def _search_notes(self, query: str, limit: int) -> Answer:
         """Return the notes and sessions that match a query, without secrets, as the engine ranks them."""

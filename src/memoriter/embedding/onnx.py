@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any, Protocol
 
-from memoriter.errors import EmbedderUnavailable, first_line
+from memoriter.errors import EmbedderUnavailable, EmbeddingError, first_line
 
 #: Path, size and mtime_ns of files whose digest was correct.
 _verified: set[tuple[str, int, int]] = set()
@@ -119,6 +119,15 @@ def only_requested() -> Any:
     options = ort.RunOptions()
     options.only_execute_path_to_fetches = True
     return options
+
+
+def run(session: Any, output: str, feeds: dict[str, Any], options: Any = None) -> Any:
+    """Return one output of a graph."""
+    try:
+        return session.run([output], feeds, options)[0]
+    except Exception as error:
+        # onnxruntime's own errors share no public base class.
+        raise EmbeddingError(f"the model failed on a text: {first_line(error)}") from error
 
 
 def well_formed(text: str) -> str:

@@ -96,7 +96,8 @@ def _look_up(context: EntryContext, draft: Draft) -> Nearby:
 
 def _near(context: EntryContext, draft: Draft, vector: Matrix | None) -> Nearby:
     seq = context.follower.indexed_seq()  # before the lookup, which may see later changes
-    return Nearby(merge.cosines_near(context.follower, draft, vector), seq, vector)
+    cosines = merge.cosines_near(context.follower, draft, vector)
+    return Nearby(cosines, seq, vector, merge.out_of_date(context.options.judge, draft, cosines))
 
 
 def _judge(context: EntryContext, draft: Draft, replaces: str | None, near: Nearby) -> Verdict:

@@ -19,6 +19,7 @@ from memoriter.store.retention import DAY_S
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.index.follow import Follower
+    from memoriter.search.changes import Judge
     from memoriter.search.rerank import Reranker
     from memoriter.store.entry_store import EntryStore
 
@@ -48,6 +49,8 @@ class EntryOptions:
     threshold: float = MIN_SIMILARITY
     weights: Weights = field(default_factory=Weights)
     reranker: Reranker | None = None
+    #: Tells whether a new statement puts a known one out of date. Without it, exact denials count.
+    judge: Judge | None = None
     approval: Approval = "none"
     cleanup: CleanupOptions = field(default_factory=CleanupOptions)
     capture: CaptureLimits = field(default_factory=CaptureLimits)

@@ -8,7 +8,7 @@ or more, it replaces the entry with its own words and takes nothing from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, later
 from memoriter.entries.relation import relation
 from memoriter.entries.values import slot_words
 from memoriter.records import AGENTS, Entry, Remembered, Trust, is_trusted_like, least_trusted
+from memoriter.search.changes import NEAR, change
 from memoriter.sentences import join, sentence
 from memoriter.store import Filter
 from memoriter.store.entry_store import Edit, EntryStore
@@ -24,6 +25,7 @@ from memoriter.text import query_terms
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
     from memoriter.index.follow import Follower
+    from memoriter.search.changes import Judge
     from memoriter.store import Index
 
 #: Number of known entries that each leg proposes for comparison.
@@ -32,6 +34,8 @@ MAX_NEIGHBOURS = 8
 MAX_LOOKUP_WORDS = 4
 #: Number of entries that a statement is compared with although the index does not contain them yet, newest first.
 MAX_UNINDEXED = 256
+#: Number of known entries, the nearest ones, that a judge reads together with a statement.
+MAX_JUDGED = 5
 #: Maximum number of entries that one statement may supersede.
 MAX_SUPERSEDED = 3
 
@@ -42,6 +46,8 @@ class Neighbour:
 
     entry: Entry
     cosine: float | None
+    #: Whether the judge is sure that the draft puts it out of date.
+    out_of_date: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,8 @@ class Nearby:
     seq: int
     #: The vector of the draft, if it was computed.
     vector: Matrix | None = None
+    #: The entries, by id and text, that the draft puts out of date according to the judge.
+    out_of_date: Collection[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +97,15 @@ def cosines_near(
     return {(stored.chunk.path, stored.chunk.text): cosines.get(row) for row, stored in rows.items()}
 
 
+def out_of_date(
+    judge: Judge | None, draft: Draft, cosines: Mapping[tuple[str, str], float | None]
+) -> set[tuple[str, str]]:
+    """Return which of the nearest entries the draft puts out of date. Only a sure answer of the judge counts."""
+    near = [key for key, cosine in cosines.items() if (cosine or 0.0) >= NEAR]
+    nearest = sorted(near, key=lambda key: (-(cosines[key] or 0.0), key))[:MAX_JUDGED]
+    return {key for key in nearest if change(judge, key[1], draft.text)[0] == "retired"}
+
+
 def neighbours(store: EntryStore, near: Nearby) -> tuple[list[Neighbour], int]:
     """Return the active entries that might be about the same, nearest first, as they are stored now.
 
@@ -98,7 +115,7 @@ def neighbours(store: EntryStore, near: Nearby) -> tuple[list[Neighbour], int]:
     new = store.changed_since(near.seq)
     entries = store.load({*(id_ for id_, _ in near.cosines), *new[-MAX_UNINDEXED:]})
     found = [
-        Neighbour(entry, near.cosines.get((entry.id, entry.text)))
+        Neighbour(entry, near.cosines.get(key := (entry.id, entry.text)), key in near.out_of_date)
         for entry in entries.values()
         if entry.state == "active"
     ]
@@ -129,9 +146,16 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
             return Verdict("repeat", (one.entry,), found.why)
         elif found.kind == "refinement" and _types_fit(one.entry, draft):
             return Verdict("merge", (one.entry,), found.why)
+        elif one.out_of_date and not _said_before(draft, one.entry):
+            ended.append((one.entry, sentence("history.out_of_date")))
     if ended:
         return Verdict("supersede", tuple(entry for entry, _ in ended[:MAX_SUPERSEDED]), ended[0][1])
     return Verdict("add")
+
+
+def _said_before(draft: Draft, entry: Entry) -> bool:
+    """Return whether a draft, such as an imported one, is older than an entry."""
+    return draft.valid_from is not None and draft.valid_from < entry.valid_from
 
 
 def _is_same_side(trust: Trust, other: Trust) -> bool:

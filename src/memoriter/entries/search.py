@@ -21,7 +21,7 @@ from memoriter.search.rerank import Reading, blend
 from memoriter.search.search import CONTEXT_SHARE, MAX_QUERY_CHARS
 from memoriter.sentences import join
 from memoriter.store import Filter
-from memoriter.store.entry_rows import EntryFilter, chunk_of
+from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import IN_FORCE
 from memoriter.text import query_terms, tokenize
 
@@ -255,7 +255,7 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
         citation=f"entry:{entry.id}" if cited else None,
         explain=found.explain,
         chunk_id=entry.id,
-        date=chunk_of(entry).date,
+        date=entry.day,
         trust=entry.trust,
         entry=found,
     )
@@ -282,10 +282,10 @@ def _merge(notes: Sequence[Hit], entries: Sequence[Hit]) -> Iterator[Hit]:
 
 def judge_together(
     query: str, answer: Answer, found: FoundEntries, lookup: Lookup
-) -> tuple[Sequence[Hit], Sequence[EntryHit]]:
+) -> tuple[Sequence[Hit], Sequence[EntryHit], bool]:
     """Return notes and entries with their confidence among both, without statements that a newer one replaces.
 
-    A question about the past keeps them.
+    A question about the past keeps them. The last value is whether a newer line may replace one of them.
     """
     joined = judge(add_entries(answer, found, len(answer.hits) + len(found.hits)), query)
     past = asks_about_the_past(query)
@@ -293,5 +293,9 @@ def judge_together(
         replace(hit, confidence=0.0) if hit.superseded_by and not past else hit
         for hit in refresh(query, joined.hits, lookup)
     ]
-    entries = [replace(hit.entry, confidence=hit.confidence) for hit in hits if hit.entry is not None]
-    return [hit for hit in hits if hit.entry is None], entries
+    entries = [
+        replace(hit.entry, score=hit.score, explain=hit.explain, confidence=hit.confidence)
+        for hit in hits
+        if hit.entry is not None
+    ]
+    return [hit for hit in hits if hit.entry is None], entries, any(hit.newer for hit in hits)

@@ -89,10 +89,12 @@ class Candidate:
     trust: Trust = "owner"
 
 
-def of_entry(hit: EntryHit, show_places: bool, least: float) -> Candidate:
+def of_entry(hit: EntryHit, show_places: bool, least: float, *, dated: bool = False) -> Candidate:
     """Return an entry as a candidate; it is refused if untrusted, or below the minimum confidence."""
     refused = sentence("recall.untrusted_memory") if hit.entry.trust == "untrusted" else ""
     found = entry_as(hit.entry, hit.score, hit.explain.parts, show_places)
+    if dated:
+        found = replace(found, line=replace(found.line, date=hit.entry.day or ""))
     return replace(found, refused=refused or _weakness(hit.confidence, least))
 
 
@@ -103,14 +105,15 @@ def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: b
     return Candidate(line, "entry", entry.id, score, parts, trust=entry.trust)
 
 
-def of_note(hit: Hit, show_places: bool, least: float) -> Candidate:
+def of_note(hit: Hit, show_places: bool, least: float, *, dated: bool = False) -> Candidate:
     """Return a piece of a note as a candidate; it is refused if untrusted, empty, or below the minimum confidence."""
     refused = sentence("recall.untrusted_text") if hit.trust == "untrusted" else ""
     text = _MARKER.sub("", _FRONT.sub("", hit.snippet)).strip()
     refused = refused or ("" if text else sentence("recall.markup"))
     refused = refused or _weakness(hit.confidence, least)
     place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
-    line = Line(hit.citation or "" if show_places else "", NOTES, text, _whose(hit.trust))
+    ref, date = (hit.citation or "" if show_places else ""), (hit.date or "" if dated else "")
+    line = Line(ref, NOTES, text, _whose(hit.trust), date)
     return Candidate(line, "note", place, hit.score, hit.explain.parts, refused, hit.trust)
 
 

@@ -182,9 +182,9 @@ class Injector:
             found = self.entries.search(
                 query, limit=budget.candidates, threshold=budget.threshold, beside=answer.hits, trust=TRUSTED
             )
-        notes, entries = judge_together(query, answer, found, self.lookup)
-        candidates = [of_note(hit, show_places, budget.min_confidence) for hit in notes]
-        candidates += [of_entry(hit, show_places, budget.min_confidence) for hit in entries]
+        notes, entries, dated = judge_together(query, answer, found, self.lookup)
+        candidates = [of_note(hit, show_places, budget.min_confidence, dated=dated) for hit in notes]
+        candidates += [of_entry(hit, show_places, budget.min_confidence, dated=dated) for hit in entries]
         return candidates, answer.degraded or found.degraded
 
     def brief(

@@ -1,7 +1,7 @@
 """The block of recalled text: fenced, grouped, and escaped so that no text can close the fence or leave its line.
 
 Recalled text is data. Each line is a JSON array of a reference and a text, with a label between them if the text is not
-the owner's. Every character that could open a tag, in
+the owner's, and a date if another line may be newer and about the same. Every character that could open a tag, in
 any width, and every invisible character is escaped. `read_back` returns exactly what was rendered.
 """
 
@@ -127,6 +127,8 @@ class Line:
     group: str
     text: str
     whose: Whose = "owner"
+    #: The day, if another line of the block may be newer and about the same; otherwise empty.
+    date: str = ""
 
 
 def language_of(text: str) -> Language:
@@ -161,7 +163,8 @@ def _explain_labels(lines: Sequence[Line], language: Language) -> str:
 
 
 def _fields(line: Line) -> list[str]:
-    return [line.ref, line.text] if line.whose == "owner" else [line.ref, line.whose, line.text]
+    whose = "" if line.whose == "owner" else line.whose
+    return [line.ref, *filter(None, (whose, line.date)), line.text]
 
 
 _BLOCK = re.compile(rf'<{TAG} recall="([0-9A-Za-z-]{{1,64}})">\n(.*)\n</{TAG}>', re.DOTALL)
@@ -176,8 +179,9 @@ def read_back(block: str) -> tuple[str, list[Line]]:
     lines, group = list[Line](), ""
     for row in found[2].split("\n")[1:]:
         if row.startswith("- "):
-            ref, *whose, text = json.loads(row[2:])
-            lines.append(Line(ref, group, text, *whose))
+            ref, *labels, text = json.loads(row[2:])
+            date = labels.pop() if labels and labels[-1][0].isdigit() else ""
+            lines.append(Line(ref, group, text, labels[0] if labels else "owner", date))
         else:
             group = groups[row]
     return found[1], lines

@@ -354,6 +354,8 @@ class Hit:
     confidence: float | None = None
     #: The place of a newer statement about the same thing, which says otherwise.
     superseded_by: str | None = None
+    #: The place of a newer line about the same thing. Both may stand.
+    newer: str | None = None
 
     @property
     def level(self) -> Level | None:

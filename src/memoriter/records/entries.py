@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
 
 from memoriter.records.documents import Explanation, Part, Trust
@@ -79,6 +80,13 @@ class Entry:
     seq: int = 0
     #: The folder of the workspace in which it was learned. None: it was learned before this was recorded, or imported.
     workspace: str | None = None
+
+    @property
+    def day(self) -> str | None:
+        """The day on which it became true, such as "2026-02-08"."""
+        return (
+            datetime.fromtimestamp(self.valid_from, UTC).date().isoformat() if self.valid_from > 0 else None
+        )
 
 
 @dataclass(frozen=True, slots=True)

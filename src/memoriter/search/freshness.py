@@ -6,9 +6,8 @@ sentences and the query name.
 
 A statement that changes something often shares no word with the question: "where do I work?" finds where the person
 worked before, not "left Tidewater for Halden". Therefore the line of the first hit is the query of a second search, and
-the reranker compares it with the newer lines that are nearest to it. A logistic model decides whether one of them
-replaces the hit, by the cosine, by what the reranker says about a replacement, and by how far the newer line is ahead
-of the others. ``python -m lab.evals.updates --fit`` fits it.
+a judge (`memoriter.search.changes`) reads it together with the lines that are nearest to it. If it is sure, the older
+line is marked. Otherwise the newer one comes first, and both stay.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time. Where that
 does not tell, the sentence that announces a change is the newer one. A question about the past ("where did I live
@@ -17,20 +16,16 @@ before?", 以前) gets the older statement first.
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
 
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
+from memoriter.search.changes import NEAR, Change, Judge, announces_change, change
 from memoriter.text import query_terms, token_set
 from memoriter.text.dates import has_digit
-
-if TYPE_CHECKING:
-    from memoriter.search.rerank import Comparison, Reranker
 
 #: Returns whether the second statement, which is newer, contradicts the first.
 Contradicts = Callable[[str, str], bool]
@@ -48,38 +43,17 @@ MIN_BESIDE_NUMBERS, MIN_ASKED = 0.25, 2
 #: A sentence with more words says too many things. Two that each have more words of their own are not about the same.
 MAX_WORDS = 24
 
-#: Hits of the second search, and how many of them the reranker reads: the nearest ones that are newer.
-SIMILAR, READ = 8, 4
-#: A longer line is a paragraph or a turn of a chat. The next similar turn is newer too, but replaces nothing. In UTF-8,
-#: where a Chinese character has three bytes and says about as much as three letters.
-MAX_BYTES = 130
-#: The model of a replacement, and the least probability.
-BIAS, COSINE, AHEAD, REPLACES = -5.05, 7.1, 0.23, 0.55
-MIN_PROBABILITY = 0.5
-#: The logit of a line that has nothing to do with the query.
-UNRELATED = -11.0
+#: Hits of the second search, and how many pairs of them with the first hit the judge reads.
+SIMILAR, READ = 8, 3
+#: A longer line is a page or a long turn of a chat. In UTF-8, where a Chinese character has three bytes and says about
+#: as much as three letters.
+MAX_BYTES = 400
 
 _PAST = re.compile(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|earlier|originally|at first|in the past|back then"
     r"|last (?:year|winter|spring|summer|autumn|fall))\b"
     r"|以前|之前|原来|原來|过去|過去|曾经|曾經|从前|從前|当初|當初|最初|上一[个個任家份]|前任|去年|前年|那时|那時",
     re.IGNORECASE,
-)
-_CHANGES_IN_ENGLISH = (
-    *("now", "no longer", "any more", "anymore", "moved", "relocated", "switched", "changed", "migrated"),
-    *("replaced", "instead of", "joined", "rescheduled", "postponed", "updated", "adjusted", "raised"),
-    *("lowered", "increased", "decreased", "reached", "improved to", "grew to", "grown to", "risen to"),
-    *("dropped to", "reduced to"),
-)
-_CHANGE_IN_CHINESE = re.compile(
-    "改[用成为為到]|[换換][成到了]|搬[到去]|[迁遷][到移]|跳槽|[转轉]到|不再|[现現]在|目前|如今|取代|推[迟遲]"
-    "|提前到|[涨漲降升]到|[变變]成"
-)
-_CHANGE_IN_ENGLISH = re.compile(rf"\b(?:{'|'.join(_CHANGES_IN_ENGLISH)})\b")
-_PERSONS = re.compile(
-    r"\b(?:mum|mom|mother|dad|father|parents|son|daughter|wife|husband|brother|sister|aunt|uncle|cousin|grandm|grandf"
-    r"|grandp|friend|neighbou?r|colleague|boss|his|her|their)"
-    "|[爸妈爹娘哥姐弟妹姨姑叔舅婶爷岳]|儿子|女儿|老公|老婆|丈夫|妻子|奶奶|外公|外婆|公公|婆婆|同事|邻居|朋友|老板"
 )
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -94,21 +68,11 @@ _LEAD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The questions of freshness beyond the hits. Without similar hits or a reranker, only the hits are compared."""
+    """The questions of freshness beyond the hits. Without similar hits or a judge, only the hits are compared."""
 
     contradicts: Contradicts
     find_similar: FindSimilar | None = None
-    reranker: Reranker | None = None
-
-
-class Features(NamedTuple):
-    """Tells whether the newer of two similar statements replaces the older one."""
-
-    cosine: float
-    #: How far the reranker's logit is ahead of the other similar statements'.
-    ahead: float
-    #: The reranker's logit of a replacement.
-    replaces: float
+    judge: Judge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +127,17 @@ def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:
     terms, past = frozenset(query_terms(query)), asks_about_the_past(query)
     first = [_statement(hit, terms) for hit in hits[:COMPARED]]
     replaced = _replaced_among(first, lookup.contradicts)
-    _look_further(first, replaced, lookup, past=past)
-    order = _order(len(first), replaced, past=past)
+    newer, beside = _chase(first, replaced, lookup, past=past)
+    order = _order(len(first), replaced | newer, beside, past=past)
     marked = [one.hit for one in first]
-    for old, new in replaced.items():
+    for old, new in (replaced | newer | beside).items():
         sure = max((marked[old].confidence, marked[new].confidence), key=lambda value: value or 0.0)
-        marked[old] = replace(marked[old], superseded_by=_place(first[new].hit))
         marked[new] = replace(marked[new], confidence=sure)
+    for old, new in replaced.items():
+        marked[old] = replace(marked[old], superseded_by=_place(first[new].hit))
+    for old, new in (newer | beside).items():
+        marked[old] = replace(marked[old], newer=_place(first[new].hit))
+        marked[new] = _raised(marked[new], marked[old])
     return (*(marked[number] for number in order), *hits[COMPARED:])
 
 
@@ -190,58 +158,51 @@ def _replaced_among(first: Sequence[_Statement], contradicts: Contradicts) -> di
     return replaced
 
 
-def _look_further(first: list[_Statement], replaced: dict[int, int], lookup: Lookup, *, past: bool) -> None:
-    """Search for what replaces the first hit; for a question about the past, for what the first hit replaces."""
-    if not first or 0 in replaced or 0 in replaced.values():
-        return
-    likely, found = 0.0, None
-    for other, features in _compare_similar(first[0], lookup, past=past):
-        if (chance := probability(features)) > likely:
-            likely, found = chance, other
-    if found is not None and likely >= MIN_PROBABILITY:
-        number = _number_of(found, first)
-        replaced.update({number: 0} if past else {0: number})
+def _chase(
+    first: list[_Statement], replaced: dict[int, int], lookup: Lookup, *, past: bool
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Add what is sure to `replaced`. Return newer statements that come first, and those that only come along.
+
+    Only lines near the first hit are judged: newer ones, and older ones that are hits too. For a question about the
+    past it is the other way round.
+    """
+    if not first or 0 in replaced:
+        return {}, {}
+    found = dict[Change, tuple[float, int, int]]()
+    for old, new in _near_pairs(first, lookup, past=past)[:READ]:
+        kind, chance = change(lookup.judge, old.line, new.line)
+        if kind and chance > found.get(kind, (0.0,))[0]:
+            found[kind] = chance, _number_of(old, first), _number_of(new, first)
+    kinds: tuple[Change, ...] = ("retired", "newer", "beside")
+    retired, newer, beside = ({found[kind][1]: found[kind][2]} if kind in found else {} for kind in kinds)
+    replaced |= {old: new for old, new in retired.items() if old not in replaced}
+    newer = {old: new for old, new in newer.items() if old not in replaced and new not in replaced}
+    known = {*replaced, *newer, *newer.values()}
+    return newer, {old: new for old, new in beside.items() if known.isdisjoint((old, new))}
 
 
-def compare_similar(query: str, hit: Hit, lookup: Lookup) -> list[tuple[Hit, Features]]:
-    """Return newer hits that are similar to this one, with the features that say whether they replace it."""
-    found = _compare_similar(_statement(hit, frozenset(query_terms(query))), lookup, past=False)
-    return [(other.hit, features) for other, features in found]
-
-
-def _compare_similar(best: _Statement, lookup: Lookup, *, past: bool) -> list[tuple[_Statement, Features]]:
-    if lookup.find_similar is None or lookup.reranker is None or not _is_short(best):
+def _near_pairs(
+    first: Sequence[_Statement], lookup: Lookup, *, past: bool
+) -> list[tuple[_Statement, _Statement]]:
+    """Return the first hit with the lines near it as pairs of an older and a newer statement, nearest first."""
+    best = first[0]
+    if lookup.find_similar is None or lookup.judge is None or not _is_short(best):
         return []
     terms = frozenset(query_terms(best.line))
     found = [_statement(hit, terms) for hit in lookup.find_similar(best.line)]
-    later = [one for one in found if _is_later(*((best, one) if past else (one, best)))]
-    nearest = sorted(later, key=lambda one: -_cosine(one.hit))[:READ]
-    compared = lookup.reranker.compare(best.line, {number: one.line for number, one in enumerate(nearest)})
-    return [
-        (nearest[number], _features(number, compared, nearest[number].hit))
-        for number in compared
-        if _is_short(nearest[number]) and not _names_other_person(best.line, nearest[number].line)
-    ]
-
-
-def _features(number: int, compared: Mapping[int, Comparison], hit: Hit) -> Features:
-    others = (compared[other].answers for other in compared if other != number)
-    ahead = compared[number].answers - max(others, default=UNRELATED)
-    return Features(_cosine(hit), ahead, compared[number].replaces)
-
-
-def probability(features: Features) -> float:
-    """Return the probability that the newer of two similar statements replaces the older one."""
-    cosine, ahead, replaces = features
-    return 1 / (1 + math.exp(-(BIAS + COSINE * cosine + AHEAD * ahead + REPLACES * replaces)))
+    near = [one for one in found if _cosine(one.hit) >= NEAR and _is_short(one) and one.line != best.line]
+    pairs = list[tuple[_Statement, _Statement]]()
+    for one in sorted(near, key=lambda one: -_cosine(one.hit)):
+        newer = _newer(best, one)
+        old, new = (one, best) if newer is best else (best, one)
+        known = _number_of_hit(one.hit, first) is not None
+        if newer and (known or (new if past else old) is best) and _may_replace(new, old):
+            pairs.append((old, new))
+    return pairs
 
 
 def _is_short(statement: _Statement) -> bool:
     return 0 < len(statement.line.encode()) <= MAX_BYTES
-
-
-def _is_later(new: _Statement, old: _Statement) -> bool:
-    return bool(new.day and old.day) and new.day > old.day and _may_replace(new, old)
 
 
 def _may_replace(new: _Statement, old: _Statement) -> bool:
@@ -249,35 +210,52 @@ def _may_replace(new: _Statement, old: _Statement) -> bool:
     return is_trusted_like(new.hit.trust, old.hit.trust)
 
 
-def _names_other_person(line: str, other: str) -> bool:
-    """Return whether the other line is about a relative or colleague whom the line does not name."""
-    return not {*_PERSONS.findall(other.lower())} <= {*_PERSONS.findall(line.lower())}
+def _number_of_hit(hit: Hit, first: Sequence[_Statement]) -> int | None:
+    places = ((one.hit.path, one.hit.start_line) for one in first)
+    return next((number for number, place in enumerate(places) if place == (hit.path, hit.start_line)), None)
 
 
 def _number_of(statement: _Statement, first: list[_Statement]) -> int:
     """Return the number of a statement among the first. One that is not there is added with the first one's score."""
-    hit, best = statement.hit, first[0].hit
-    for number, one in enumerate(first):
-        if (one.hit.path, one.hit.start_line) == (hit.path, hit.start_line):
-            return number
+    known = _number_of_hit(statement.hit, first)
+    if known is not None:
+        return known
+    best = first[0].hit
     detail = f"about the same as {_place(best)}"
     explain = Explanation("similar", (Part("similar", 1.0, best.score, best.score, detail),))
-    first.append(replace(statement, hit=replace(hit, score=best.score, explain=explain)))
+    first.append(replace(statement, hit=replace(statement.hit, score=best.score, explain=explain)))
     return len(first) - 1
+
+
+def _raised(newer: Hit, older: Hit) -> Hit:
+    """Return the newer of two hits with at least the score of the older one."""
+    missing = older.score - newer.score
+    if missing <= 0:
+        return newer
+    part = Part("similar", 1.0, missing, missing, f"newer line about the same as {_place(older)}")
+    explain = replace(newer.explain, parts=(*newer.explain.parts, part))
+    return replace(newer, score=older.score, explain=explain)
 
 
 def _cosine(hit: Hit) -> float:
     return next((part.value for part in hit.explain.parts if part.name == "vector"), 0.0)
 
 
-def _order(count: int, replaced: dict[int, int], *, past: bool) -> list[int]:
-    """Return the places with each newer statement directly before the older one, or the other way round."""
+def _order(count: int, replaced: dict[int, int], beside: dict[int, int], *, past: bool) -> list[int]:
+    """Return the places with each newer statement directly before the older one, or the other way round.
+
+    A statement that only comes along is directly behind the older one.
+    """
     order = list(range(count))
     for old, new in sorted(replaced.items()):
         ahead, behind = (old, new) if past else (new, old)
         if order.index(ahead) > order.index(behind):
             order.remove(ahead)
             order.insert(order.index(behind), ahead)
+    for old, new in beside.items():
+        if order.index(new) > order.index(old):
+            order.remove(new)
+            order.insert(order.index(old) + 1, new)
     return order
 
 
@@ -310,20 +288,12 @@ def _without_lead(line: str) -> str:
 def _sentence(text: str) -> _Sentence:
     numbers = frozenset(_NUMBER.findall(text)) if has_digit(text) or not text.isascii() else frozenset[str]()
     dates = _DATE.findall(text) if numbers else []
-    return _Sentence(text, numbers, dates[0] if len(dates) == 1 else "", _announces_change(text))
+    return _Sentence(text, numbers, dates[0] if len(dates) == 1 else "", announces_change(text))
 
 
 @lru_cache(maxsize=1024)
 def _words(text: str) -> frozenset[str]:
     return frozenset(token for token in token_set(text) if token[0] != "@")
-
-
-def _announces_change(text: str) -> bool:
-    lower = text.lower()
-    if not text.isascii() and _CHANGE_IN_CHINESE.search(text):
-        return True
-    # A search for each word is much faster than the pattern, which tells "now" from "know".
-    return any(word in lower for word in _CHANGES_IN_ENGLISH) and _CHANGE_IN_ENGLISH.search(lower) is not None
 
 
 def _newer(one: _Statement, other: _Statement) -> _Statement | None:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
 from memoriter.embedding import onnx
@@ -54,8 +54,6 @@ SPREAD = 3.0
 #: then keep their score of the first stage.
 BUDGET_S = 0.4
 QUERY_TOKENS = 64
-#: What the model says about a pair: whether the text answers the query, and whether a newer line replaces an older one.
-BOTH = ("logit", "replaces")
 TEXT_TOKENS = 112
 #: Pairs of query and text whose logit is remembered.
 CACHED_PAIRS = 8_192
@@ -68,15 +66,6 @@ class Reading:
     #: By row. Candidates that the budget cut are left out.
     logits: Mapping[int, float] = field(default_factory=dict)
     degraded: str | None = None
-
-
-class Comparison(NamedTuple):
-    """The logits of the model for a line and a newer one."""
-
-    #: How well the newer line answers the older one, read as a query: whether it is about the same.
-    answers: float
-    #: Whether the newer line replaces the older one.
-    replaces: float
 
 
 class Reranker:
@@ -99,45 +88,35 @@ class Reranker:
         self._model: _Model | None = None
         #: Why the model cannot be used. It is not loaded again in this process.
         self._failure: str | None = None
-        self._cache = _Cache(cached_pairs)
+        self._cache = PairCache(cached_pairs)
 
     def read(self, query: str, texts: Mapping[int, str]) -> Reading:
         """Return how well each text answers the query, in the given order until the tokens or the time are spent."""
-        found, degraded = self._read(query, texts, BOTH[:1])
-        return Reading({row: logit for row, (logit, *_) in found.items()}, degraded)
-
-    def compare(self, line: str, newer: Mapping[int, str]) -> dict[int, Comparison]:
-        """Return what the model says about this line and each newer one. Without a model nothing is said."""
-        found, _ = self._read(line, newer, BOTH)
-        return {row: Comparison(*values) for row, values in found.items()}
-
-    def _read(
-        self, query: str, texts: Mapping[int, str], outputs: Sequence[str]
-    ) -> tuple[dict[int, tuple[float, ...]], str | None]:
         if self._failure is not None or not query.strip() or not texts:
-            return {}, self._failure
+            return Reading(degraded=self._failure)
         try:
-            return self._values(self._load(), to_simplified(query), texts, outputs), None
+            return Reading(self._logits(self._load(), to_simplified(query), texts))
         except (EmbeddingError, ImportError) as error:
-            return {}, self._fail(error)
+            return Reading(degraded=self._fail(error))
 
-    def _values(
-        self, model: _Model, query: str, texts: Mapping[int, str], outputs: Sequence[str]
-    ) -> dict[int, tuple[float, ...]]:
+    def words(self, first: str, second: str, limit: int) -> tuple[Any, Any]:
+        """Return the word vectors of a pair with at most this many tokens each, and their mask, for another model."""
+        return self._load().words(to_simplified(first), to_simplified(second), limit)
+
+    def _logits(self, model: _Model, query: str, texts: Mapping[int, str]) -> dict[int, float]:
         until = self._clock() + self._budget_s
-        start, found, tokens = model.start(query), dict[int, tuple[float, ...]](), 0
+        start, found, tokens = model.start(query, QUERY_TOKENS), dict[int, float](), 0
         for row, text in texts.items():
             tokens += len(start) + min(TEXT_TOKENS, width(text) // 4)
             if tokens > READ_TOKENS and len(found) >= MIN_CANDIDATES:
                 break
-            key = _key(outputs, query, text)
-            values = self._cache.get(key)
-            if values is None:
+            logit = self._cache.get(query, text)
+            if logit is None:
                 if self._clock() > until:
                     break
-                values = model.values(start, to_simplified(text), outputs)
-                self._cache.put(key, values)
-            found[row] = values
+                logit = model.logit(start, to_simplified(text))
+                self._cache.put(query, text, logit)
+            found[row] = logit
         return found
 
     def _load(self) -> _Model:
@@ -164,8 +143,7 @@ class _Model:
     """A loaded cross-encoder and its tokenizer."""
 
     def __init__(self, folder: Path, tokenizer: Path | None) -> None:
-        for name, digest in _digests(folder).items():
-            onnx.verify(folder / name, digest)
+        verify(folder)
         embedder = bundled_model()
         path = tokenizer or (embedder / "tokenizer.json" if embedder else folder / "tokenizer.json")
         self._tokenizer = onnx.open_tokenizer(path)
@@ -176,70 +154,84 @@ class _Model:
         self._session = onnx.open_session(folder / "model.onnx")
         self._options = onnx.only_requested()
 
-    def start(self, query: str) -> list[int]:
+    def start(self, query: str, limit: int) -> list[int]:
         """Return the tokens before a text."""
-        return [self._first, *self._tokens(query, QUERY_TOKENS), self._separator]
+        return [self._first, *self._tokens(query, limit), self._separator]
 
-    def values(self, start: Sequence[int], text: str, outputs: Sequence[str]) -> tuple[float, ...]:
-        """Return logits of the text and the query, which ``start`` holds. A single pair needs no padding.
+    def logit(self, start: Sequence[int], text: str) -> float:
+        """Return the logit of the text and the query, which ``start`` holds. A single pair needs no padding.
 
         A dynamic int8 graph scales by all pairs of a batch, so only a single pair always has the same logit.
         """
+        found, _ = self._run("logit", start, text, TEXT_TOKENS)
+        return finite(found)
+
+    def words(self, first: str, second: str, limit: int) -> tuple[Any, Any]:
+        """Return the word vectors of a pair, which enter the first layer, and their mask."""
+        return self._run("norm", self.start(first, limit), second, limit)
+
+    def _run(self, output: str, start: Sequence[int], text: str, limit: int) -> tuple[Any, Any]:
         import numpy as np
 
-        ids = [*start, *self._tokens(text, TEXT_TOKENS), self._separator]
+        ids = [*start, *self._tokens(text, limit), self._separator]
         kinds = np.zeros((1, len(ids)), dtype=np.int64)
         kinds[0, len(start) :] = 1
+        mask = np.ones((1, len(ids)), dtype=np.int64)
         feeds = {
             "input_ids": np.asarray([ids], dtype=np.int64),
-            "attention_mask": np.ones((1, len(ids)), dtype=np.int64),
+            "attention_mask": mask,
             "token_type_ids": kinds,
         }
-        try:
-            found = self._session.run([*outputs], feeds, self._options)
-        except Exception as error:
-            # onnxruntime's own errors share no public base class.
-            raise EmbeddingError(f"the reranker failed on a text: {first_line(error)}") from error
-        values = tuple(float(value.reshape(-1)[0]) for value in found)
-        if not all(map(math.isfinite, values)):
-            raise EmbeddingError("the reranker returned a value that is not a number")
-        return values
+        return onnx.run(self._session, output, feeds, self._options), mask
 
     def _tokens(self, text: str, limit: int) -> list[int]:
         return self._tokenizer.tokens(onnx.well_formed(text))[:limit]
 
 
-def _digests(folder: Path) -> dict[str, str]:
+def finite(output: Any) -> float:
+    """Return the only value of an output."""
+    value = float(output.reshape(-1)[0])
+    if not math.isfinite(value):
+        raise EmbeddingError("the model returned a value that is not a number")
+    return value
+
+
+def verify(folder: Path) -> None:
+    """Compare the model of a folder with its manifest."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-        return {name: manifest["files"][name]["sha256"] for name in ("model.onnx",)}
+        digest = manifest["files"]["model.onnx"]["sha256"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EmbedderUnavailable(f"the model folder {folder} has no valid manifest.json") from error
+    onnx.verify(folder / "model.onnx", digest)
 
 
-class _Cache:
+class PairCache:
     """Logits of recent pairs. Keys are digests, so that no text outlives its note here."""
 
     def __init__(self, size: int) -> None:
         self._size = size
         self._lock = threading.Lock()
-        self._logits: OrderedDict[bytes, tuple[float, ...]] = OrderedDict()
+        self._logits: OrderedDict[bytes, float] = OrderedDict()
 
-    def get(self, key: bytes) -> tuple[float, ...] | None:
+    def get(self, first: str, second: str) -> float | None:
+        """Return the logit of a pair, if it is known."""
+        key = _key(first, second)
         with self._lock:
             if key in self._logits:
                 self._logits.move_to_end(key)
             return self._logits.get(key)
 
-    def put(self, key: bytes, logits: tuple[float, ...]) -> None:
+    def put(self, first: str, second: str, logit: float) -> None:
+        """Keep the logit of a pair, and drop the pair that was not used for longest if there are too many."""
         with self._lock:
-            self._logits[key] = logits
+            self._logits[_key(first, second)] = logit
             if len(self._logits) > self._size:
                 self._logits.popitem(last=False)
 
 
-def _key(outputs: Sequence[str], query: str, text: str) -> bytes:
-    joined = f"{len(outputs)}\0{len(query)}\0{query}{text}"
+def _key(first: str, second: str) -> bytes:
+    joined = f"{len(first)}\0{first}{second}"
     return hashlib.blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

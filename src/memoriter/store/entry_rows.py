@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 from memoriter.records import Chunk, Document, Entry, EntryEvent, EntryState, EntryType, Trust
@@ -154,8 +153,7 @@ def entry_of(row: Sequence[Any]) -> Entry:
 
 def chunk_of(entry: Entry) -> Chunk:
     """Return the one chunk under which the index stores an entry; its path is the entry's id."""
-    day = datetime.fromtimestamp(entry.valid_from, UTC).date().isoformat() if entry.valid_from > 0 else None
-    return Chunk(entry.id, entry.id, "entries", 1, 1, entry.text, date=day)
+    return Chunk(entry.id, entry.id, "entries", 1, 1, entry.text, date=entry.day)
 
 
 def document_of(entry: Entry) -> tuple[Document, list[Chunk]]:

@@ -87,6 +87,8 @@ def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     """Check an open memory. A deep status gives more findings."""
     yield from _backend(memory.settings, status)
     yield from _index(status)
+    if problem := parts_of(memory).judge_problem():
+        yield Finding("changes", "note", problem, sentence("check.reinstall"))
     yield from _skipped(status)
     yield from _models(memory.settings, status)
     yield from _entries(memory, deep="store" in status.details)

@@ -79,7 +79,9 @@ class HitJson(Shape):
     heading: str | None = omitted_if_none("The title and the headings above the lines.")
     confidence: Score | None = omitted_if_none("The probability that it answers the query.")
     level: Level | None = omitted_if_none("The confidence in words. `low`: probably no answer.")
+    date: str | None = omitted_if_none("The day of the lines.")
     superseded_by: str | None = omitted_if_none("The place of a newer statement, which says otherwise.")
+    newer: str | None = omitted_if_none("The place of a newer line about the same thing. Both may stand.")
 
 
 class ExplainedHitJson(HitJson):
@@ -87,7 +89,6 @@ class ExplainedHitJson(HitJson):
 
     parts: list[PartJson] | None = omitted_if_none()
     matched: list[str] | None = omitted_if_none()
-    date: str | None = omitted_if_none()
     chunk_id: str | None = omitted_if_none()
     type: EntryType | None = omitted_if_none("The type of an entry.")
     importance: float | None = omitted_if_none("The importance of an entry.")
@@ -104,7 +105,7 @@ class ExplainedHitJson(HitJson):
             fields["similarity"] = hit.entry.similarity
         if explain:
             fields |= {"parts": hit.explain.parts, "matched": hit.explain.matched}
-            fields |= {"date": hit.date, "chunk_id": hit.chunk_id}
+            fields["chunk_id"] = hit.chunk_id
         return cls(**fields)
 
 

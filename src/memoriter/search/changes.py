@@ -1,0 +1,160 @@
+"""Changes: whether a later statement puts an earlier one out of date.
+
+Neighbourhood says which older line a statement is about. Whether both stand only a reader can tell. The bundled one has
+four layers and reads the word vectors of the reranker, so its file holds only these layers. It was taught by a language
+model, see lab/models.md. Anything with `out_of_date` can answer instead.
+
+A sure answer retires the older statement. An unsure one only brings the newer statement along. A missing or damaged
+model answers nothing: exact denials still count, and `problem` says why.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from memoriter import logs
+from memoriter.embedding import onnx
+from memoriter.errors import EmbeddingError, first_line
+from memoriter.search.rerank import CACHED_PAIRS, PairCache, Reranker, bundled, finite, verify
+from memoriter.sentences import sentence
+from memoriter.text import token_set
+
+log = logs.get("search")
+
+BUNDLED = Path(__file__).parent / "models" / "memoriter-changes-1"
+#: Tokens of each statement that are read.
+TOKENS = 128
+#: The least probability that retires a statement, and the least one if the newer statement announces a change. Fewer
+#: than one in a hundred pairs that stand have it, of those in `lab.evals.changes`, `lab.evals.merge` and of scenes.
+RETIRED, ANNOUNCED = 0.979, 0.971
+#: The least probability that puts the newer statement first, and that brings it along.
+NEWER, BESIDE = 0.92, 0.5
+#: Two statements that share this part of the shorter one at their ends differ in one value: "I like tea" and "I like
+#: jazz". The reader believes too often that there is only one, so it does not decide.
+FRAME = 0.34
+#: The least cosine of two statements that are judged.
+NEAR = 0.4
+
+Change = Literal["retired", "newer", "beside", ""]
+
+
+class Judge(Protocol):
+    """Tells changes from statements that both stand."""
+
+    def out_of_date(self, earlier: str, later: str) -> float | None:
+        """Return the probability that the later statement puts the earlier one out of date; None if it cannot tell."""
+
+    def problem(self) -> str | None:
+        """Return why it cannot answer; None if it can."""
+
+
+def change(judge: Judge | None, earlier: str, later: str) -> tuple[Change, float]:
+    """Return what the later of two near statements does to the earlier one, and how sure that is.
+
+    What happened on two days happened twice: statements that name different dates both stand.
+    """
+    chance = (judge.out_of_date(earlier, later) if judge else None) or 0.0
+    if chance < NEWER:
+        return "beside" if chance >= BESIDE else "", chance
+    announced = announces_change(later)
+    if not announced and _shared_ends(earlier, later) >= FRAME:
+        return "beside", chance
+    dates = [{token for token in token_set(text) if token[0] == "@"} for text in (earlier, later)]
+    sure = chance >= (ANNOUNCED if announced else RETIRED) and not (all(dates) and dates[0] != dates[1])
+    return "retired" if sure else "newer", chance
+
+
+def _shared_ends(one: str, other: str) -> float:
+    """Return the share of the shorter text that both have at their start and end."""
+    first, second = (text.casefold().rstrip(".!。！") for text in (one, other))
+    size = min(len(first), len(second))
+    head = _shared_start(first, second)
+    tail = min(size - head, _shared_start(first[::-1], second[::-1]))
+    return (head + tail) / max(1, size)
+
+
+def _shared_start(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+_CHANGES_IN_ENGLISH = (
+    *("now", "no longer", "any more", "anymore", "moved", "relocated", "switched", "changed", "migrated"),
+    *("replaced", "instead of", "joined", "rescheduled", "postponed", "updated", "adjusted", "raised"),
+    *("lowered", "increased", "decreased", "reached", "improved to", "grew to", "grown to", "risen to"),
+    *("dropped to", "reduced to"),
+)
+_CHANGE_IN_CHINESE = re.compile(
+    "改[用成为為到]|[换換][成到了]|搬[到去]|[迁遷][到移]|跳槽|[转轉]到|不再|[现現]在|目前|如今|取代|推[迟遲]"
+    "|提前到|[涨漲降升]到|[变變]成"
+)
+_CHANGE_IN_ENGLISH = re.compile(rf"\b(?:{'|'.join(_CHANGES_IN_ENGLISH)})\b")
+
+
+def announces_change(text: str) -> bool:
+    """Return whether a statement says that something changed."""
+    lower = text.lower()
+    if not text.isascii() and _CHANGE_IN_CHINESE.search(text):
+        return True
+    # A search for each word is much faster than the pattern, which tells "now" from "know".
+    return any(word in lower for word in _CHANGES_IN_ENGLISH) and _CHANGE_IN_ENGLISH.search(lower) is not None
+
+
+class Reader:
+    """A judge from an ONNX folder. The model loads with the first pair."""
+
+    def __init__(self, folder: Path = BUNDLED, reranker: Callable[[], Reranker] = bundled) -> None:
+        self._folder, self._reranker = folder, reranker
+        self._lock = threading.Lock()
+        self._session: Any = None
+        self._failure: str | None = None
+        self._cache = PairCache(CACHED_PAIRS)
+
+    def out_of_date(self, earlier: str, later: str) -> float | None:
+        """Return the probability that the later statement puts the earlier one out of date; None without a model."""
+        if self._failure is not None or not earlier.strip() or not later.strip():
+            return None
+        logit = self._cache.get(earlier, later)
+        if logit is None:
+            try:
+                logit = self._read(earlier, later)
+            except (EmbeddingError, ImportError) as error:
+                self._fail(error)
+                return None
+            self._cache.put(earlier, later, logit)
+        return 1 / (1 + math.exp(-logit))
+
+    def problem(self) -> str | None:
+        """Return why changes are recognised by exact denials only; None if the model can be used."""
+        if self._failure is None:
+            try:
+                verify(self._folder)
+            except EmbeddingError as error:
+                self._fail(error)
+        return self._failure
+
+    def _read(self, earlier: str, later: str) -> float:
+        with self._lock:
+            if self._session is None:
+                verify(self._folder)
+                self._session = onnx.open_session(self._folder / "model.onnx")
+        vectors, mask = self._reranker().words(earlier, later, TOKENS)
+        return finite(onnx.run(self._session, "replaced", {"norm": vectors, "attention_mask": mask}))
+
+    def _fail(self, error: Exception) -> None:
+        with self._lock:
+            if self._failure is None:
+                log.warning("changes are recognised by exact denials only: %s", error)
+                self._failure = sentence("search.no_reader", why=first_line(error))
+
+
+@cache
+def reader() -> Reader:
+    """Return the reader that comes with the package. All memories of a process share it."""
+    return Reader()

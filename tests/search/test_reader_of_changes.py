@@ -1,0 +1,96 @@
+"""The judge of changes: which later statement puts an earlier one out of date, and what happens without the model."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memoriter import Memory
+from memoriter.search import changes
+from memoriter.search.changes import BUNDLED, Reader, change
+from memoriter.tools.doctor import check_memory
+
+OpenMemory = Callable[..., Memory]
+
+CHANGES = [
+    ("We use Jenkins for CI", "We switched from Jenkins to Buildkite"),
+    ("I drink coffee every morning", "I stopped drinking coffee"),
+    ("项目代号是海鸥", "项目代号改成了信天翁"),
+]
+BOTH_STAND = [
+    ("My shoe size is 42", "My son's shoe size is 31"),
+    ("I eat rice for lunch", "I eat bread for breakfast"),
+    ("我家有一只橘猫", "我家有一只柯基"),
+    ("I have a cat", "I have a dog"),
+    ("The soup is hot", "The soup is salty"),
+]
+
+
+@pytest.mark.parametrize(("earlier", "later"), CHANGES)
+def test_a_change_in_plain_words_retires_the_earlier_statement(earlier: str, later: str) -> None:
+    assert change(Reader(), earlier, later)[0] == "retired"
+
+
+@pytest.mark.parametrize(("earlier", "later"), BOTH_STAND)
+def test_statements_that_may_both_be_true_stand(earlier: str, later: str) -> None:
+    assert change(Reader(), earlier, later)[0] != "retired"
+
+
+class Sure:
+    """A judge that calls every statement out of date."""
+
+    def out_of_date(self, earlier: str, later: str) -> float | None:
+        return 1.0 if earlier and later else None
+
+    def problem(self) -> str | None:
+        return None
+
+
+def test_statements_with_different_dates_are_not_retired() -> None:
+    earlier = "Bonus in March 2025"
+    pairs = [(earlier, "They pay more in March 2026"), (earlier, "They pay none any more")]
+    assert [change(Sure(), *pair)[0] for pair in pairs] == ["newer", "retired"]
+
+
+def test_a_change_that_is_remembered_retires_the_entry_and_undo_restores_it(open_memory: OpenMemory) -> None:
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    old = memory.remember("We use Jenkins for CI").entry
+    done = memory.remember("We switched from Jenkins to Buildkite")
+    assert old is not None
+    assert (done.action, done.replaced) == ("superseded", old.id)
+    assert memory.entries.get(old.id).state == "superseded"
+    memory.entries.undo()
+    assert memory.entries.get(old.id).state == "active"
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reader:
+    shutil.copytree(BUNDLED, tmp_path / "model")
+    (tmp_path / "model" / "model.onnx").write_bytes(b"damaged")
+    found = Reader(tmp_path / "model")
+    monkeypatch.setattr(changes, "reader", lambda: found)
+    return found
+
+
+def test_without_a_model_exact_denials_count_and_the_checks_say_so(
+    broken: Reader, open_memory: OpenMemory
+) -> None:
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    for earlier, later in CHANGES:
+        memory.remember(earlier)
+        assert memory.remember(later).action in ("added", "superseded")
+    memory.remember("I smoke")
+    assert memory.remember("I don't smoke").action == "superseded"
+    assert memory.search("which CI do we use?").hits
+    assert broken.out_of_date(*CHANGES[0]) is None
+    assert str(broken.problem()).startswith("Changes are recognised by exact denials only: ")
+    assert [one.text for one in check_memory(memory, memory.status()) if one.name == "changes"] == [
+        broken.problem()
+    ]
+
+
+def test_a_missing_folder_answers_nothing(tmp_path: Path) -> None:
+    assert Reader(tmp_path / "none").out_of_date(*CHANGES[0]) is None
