@@ -38,7 +38,7 @@ def is_trusted_like(trust: Trust, other: Trust) -> bool:
     return TRUST_LEVELS.index(trust) <= TRUST_LEVELS.index(other)
 
 
-#: Tools whose output does not come from outside, as globs. Commands that reach the network are an exception.
+#: Tools whose output does not come from outside, as globs. Of tools that run commands, only local commands count.
 LOCAL_TOOLS: tuple[str, ...] = (
     *("Read", "read_file", "read_many_files", "view", "open_file", "NotebookRead", "LSP"),
     *(
@@ -64,11 +64,12 @@ LOCAL_TOOLS: tuple[str, ...] = (
         "apply_patch",
         "replace",
     ),
-    *("str_replace*", "search_files", "codebase_search"),
+    *("str_replace", "str_replace_editor", "str_replace_based_edit_tool", "search_files", "codebase_search"),
     *(
         "Bash",
         "shell",
-        "local_shell*",
+        "local_shell",
+        "local_shell_call",
         "exec",
         "terminal",
         "run_command",
@@ -77,8 +78,10 @@ LOCAL_TOOLS: tuple[str, ...] = (
     ),
     *("execute_command", "execute_bash", "powershell", "KillShell", "KillBash", "kill_process"),
     *(
-        "Todo*",
-        "todo_*",
+        "TodoWrite",
+        "TodoRead",
+        "todo_write",
+        "todo_read",
         "update_plan",
         "ExitPlanMode",
         "EnterPlanMode",
@@ -86,7 +89,16 @@ LOCAL_TOOLS: tuple[str, ...] = (
         "think",
         "ToolSearch",
     ),
-    *("tool_search*", "calculator", "get_current_time", "current_time", "session_status"),
+    *(
+        "tool_search",
+        "tool_search_tool_regex",
+        "tool_search_tool_bm25",
+        "tool_search_tool_result",
+        "calculator",
+        "get_current_time",
+        "current_time",
+        "session_status",
+    ),
     *("memory", "memory_*", "memoriter__memory*", "mcp__*memoriter*__memory*"),
 )
 

@@ -15,30 +15,21 @@ from typing import NamedTuple
 
 from memoriter.files import globs
 from memoriter.records import LOCAL_TOOLS
+from memoriter.sessions import commands
 
 Record = Mapping[str, object]
 
 #: Calls without a result that are remembered.
 MAX_OPEN_CALLS = 64
-#: Characters of a tool's arguments that are searched for network commands.
-MAX_ARGUMENTS = 20_000
+#: Characters of a tool's result that is searched for what the tool wrote.
+MAX_RESULT = 20_000
 
 _CALLS = ("tool_use", "toolCall", "server_tool_use", "mcp_tool_use")
 _ANSWERING = ("tool", "function", "toolResult")
-#: Tools that run commands. They are local only if the command is known and does not reach the network.
+#: Tools that run commands. They are local only if their commands are.
 _SHELLS = re.compile(
     r"(?:.*[._-])?(?:ba|z|power)?sh(?:ell)?|exec|process|terminal|cmd|run_?(?:terminal_?)?(?:command|cmd)|execute_?(?:command|bash)"
     r"|(?:local|run)_?shell(?:_?(?:call|command))?|bash_?output",
-    re.IGNORECASE,
-)
-_NETWORK = re.compile(
-    r"(?:https?|ftp|wss?|sftp|s3|gs)://|/dev/tcp/"
-    r"|(?<![\w./-])(?:curl|wget|gh|glab|hub|ssh|scp|sftp|rsync|ftp|nc|ncat|netcat|telnet|lynx|w3m|elinks|httpie|xh|aria2c|yt-dlp|youtube-dl"
-    r"|npx|uvx|pipx|mutt|himalaya|notmuch|offlineimap|fetchmail|aws|gcloud|gsutil|az|kubectl|rclone|dig|nslookup|whois|iwr|irm"
-    r"|Invoke-WebRequest|Invoke-RestMethod|requests|urllib|httpx|aiohttp|axios|http\.client)(?![\w-])"
-    r"|(?<![\w./-])git\s[^;|&\n]{0,120}?\b(?:fetch|pull|clone|ls-remote|remote\s{1,4}update|submodule)\b"
-    r"|(?<![\w./-])(?:pip3?|uv|npm|pnpm|yarn|cargo|gem|brew|apt|apt-get|docker|podman|conda|poetry)\s{1,4}(?:\S{1,40}\s{1,4}){0,3}"
-    r"(?:install|add|i|get|pull|search|view|info|show|update|download|exec)\b|\bfetch\(",
     re.IGNORECASE,
 )
 
@@ -49,9 +40,8 @@ class ToolCall(NamedTuple):
     #: Empty if the record does not name the tool.
     name: str
     id: str
-    #: Whether its arguments show a command, and whether that reaches the network.
-    command: bool = False
-    network: bool = False
+    #: Whether its arguments show local commands and no others.
+    local_command: bool = False
     #: Whether the result contains text that our own tools mark as untrusted.
     untrusted: bool = False
     #: The entry or the note that the tool wrote, if the result is that of one of our own tools.
@@ -75,13 +65,9 @@ class TrustRules:
 
     def is_local(self, call: ToolCall) -> bool:
         """Return whether a call brings in no text from outside."""
-        if (
-            call.network
-            or not call.name
-            or not any(globs.matches(one, call.name) for one in self.local_tools)
-        ):
+        if not call.name or not any(globs.matches(one, call.name) for one in self.local_tools):
             return False
-        return call.command or not _SHELLS.fullmatch(call.name)
+        return call.local_command or not _SHELLS.fullmatch(call.name)
 
     def is_owner(self, speaker: str) -> bool:
         """Return whether a message with this name is the owner's. Without a name it is."""
@@ -151,9 +137,9 @@ def _call(name: str, call_id: str, *blocks: Record) -> ToolCall:
         for key in ("input", "arguments", "args", "parameters", "action", "command")
         if block.get(key)
     )
-    text = " ".join(value if isinstance(value, str) else json.dumps(value) for value in values)
-    shell = bool(_SHELLS.fullmatch(name)) and bool(text.strip("{} \n"))
-    return ToolCall(name, call_id, shell, shell and bool(_NETWORK.search(text[:MAX_ARGUMENTS])))
+    arguments = list(values)
+    local = bool(_SHELLS.fullmatch(name)) and bool(arguments) and all(map(commands.is_local, arguments))
+    return ToolCall(name, call_id, local)
 
 
 def _find_results(body: Record) -> Iterator[ToolCall]:
@@ -193,7 +179,7 @@ def _refs(text: str) -> Iterator[str]:
 
     The result of another tool may look the same. Its references only ever lower the trust of what agents wrote.
     """
-    if not text.startswith("{") or len(text) > MAX_ARGUMENTS:
+    if not text.startswith("{") or len(text) > MAX_RESULT:
         return
     try:
         result = json.loads(text)
