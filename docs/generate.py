@@ -31,6 +31,8 @@ sys.path.insert(0, str(PAGES.parent / "src"))
 
 REGION = re.compile(r"(?P<open><!-- generated: (?P<name>[\w-]+) -->\n).*?(?P<close><!-- end -->)", re.DOTALL)
 RENDERERS: dict[str, Callable[[], str]] = {}
+#: Options that are the same everywhere, or that typer adds.
+OMITTED = ("--json", "--install-completion", "--show-completion")
 
 
 def renders(name: str) -> Callable[[Callable[[], str]], Callable[[], str]]:
@@ -203,17 +205,12 @@ def _command_section(command: Any, name: str, parent: Any) -> list[str]:
 
 def _parameter_rows(command: Any, context: Any) -> list[str]:
     records = filter(None, (parameter.get_help_record(context) for parameter in command.params))
-    rows = [f"- {_code(name)}: {' '.join(meaning.split())}" for name, meaning in records if name != "--json"]
+    rows = [f"- {_code(name)}: {' '.join(meaning.split())}" for name, meaning in records if name not in OMITTED]
     return [*rows, ""] if rows else []
 
 
 def _code(text: str) -> str:
     return "`" + " ".join(text.split()) + "`"
-
-
-def _cell(text: str) -> str:
-    """Return a text for a cell of a table, where a bar would start the next cell."""
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
 @renders("python")
