@@ -205,7 +205,9 @@ def _command_section(command: Any, name: str, parent: Any) -> list[str]:
 
 def _parameter_rows(command: Any, context: Any) -> list[str]:
     records = filter(None, (parameter.get_help_record(context) for parameter in command.params))
-    rows = [f"- {_code(name)}: {' '.join(meaning.split())}" for name, meaning in records if name not in OMITTED]
+    rows = [
+        f"- {_code(name)}: {' '.join(meaning.split())}" for name, meaning in records if name not in OMITTED
+    ]
     return [*rows, ""] if rows else []
 
 
@@ -302,8 +304,9 @@ def _type(annotation: object) -> str:
 
 
 def _summary(value: Any) -> str:
-    """Return the first paragraph of a docstring."""
-    return " ".join(inspect.cleandoc(value.__doc__ or "").partition("\n\n")[0].split())
+    """Return the first sentence of a docstring."""
+    paragraph = " ".join(inspect.cleandoc(value.__doc__ or "").partition("\n\n")[0].split())
+    return re.split(r"(?<=\.) (?=[A-Z`])", paragraph, maxsplit=1)[0]
 
 
 @renders("peers")
