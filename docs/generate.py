@@ -66,7 +66,7 @@ def config() -> str:
 @renders("other-names")
 def other_names() -> str:
     """Render the names of other programs and the settings that they stand for."""
-    from memoriter.config.other_names import other_names as known_names
+    from memoriter.config.layers import other_names as known_names
 
     lines = list[str]()
     for other, name in known_names().items():

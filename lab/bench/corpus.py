@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from memoriter.text.stopwords import ENGLISH
+from memoriter.text.words import ENGLISH
 
 VOCABULARY = 60_000
 _SYLLABLES = [first + second for first in "bdfgklmnprstvz" for second in "aeiou"]

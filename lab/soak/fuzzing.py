@@ -130,7 +130,7 @@ def targets(folder: Path) -> dict[str, Target]:
     from memoriter.search import when
     from memoriter.sessions.messages import DamagedLine, parse, turns_of_messages
     from memoriter.sessions.tail import read_new_turns
-    from memoriter.text import dates, encoding, front_matter, redaction, snippet, tokens
+    from memoriter.text import dates, encoding, markdown, redaction, snippet, tokens
 
     transcript = folder / "session.jsonl"
 
@@ -150,7 +150,7 @@ def targets(folder: Path) -> dict[str, Target]:
 
     def note(data: bytes) -> None:
         lines = text(data).split("\n")
-        front_matter.read_front_matter(lines)
+        markdown.read_front_matter(lines)
         chunk_markdown(Document("memory/a.md", "memory", text(data), "0" * 64, 0, len(data)))
 
     def times(data: bytes) -> None:

@@ -137,8 +137,8 @@ def cli(home: Home, seed: int, acknowledge: Acknowledge) -> None:
 def http_(home: Home, seed: int, acknowledge: Acknowledge) -> None:
     """Write through a gateway: entries, notes and captures."""
     from memoriter.config import load
-    from memoriter.server.http.agents import SettingsLoader
     from memoriter.server.http.auth import Tokens
+    from memoriter.server.http.gateway import SettingsLoader
     from memoriter.server.http.serve import GatewayServer
 
     token = Tokens(home.home).create("write")[1]

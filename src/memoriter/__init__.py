@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from memoriter.agent import Agent as Agent
     from memoriter.agent import Effect as Effect
     from memoriter.agent import Moment as Moment
+    from memoriter.agent.hooks import Event as Event
     from memoriter.agent.hooks import HookBus as HookBus
-    from memoriter.agent.moments import Event as Event
     from memoriter.agent.plugins import Plugin as Plugin
     from memoriter.agent.service import MemoryService as MemoryService
     from memoriter.agent.service import Synced as Synced
@@ -140,8 +140,7 @@ if TYPE_CHECKING:
 #: The public names by module.
 _NAMES = {
     "agent": "Agent Effect Moment",
-    "agent.hooks": "HookBus",
-    "agent.moments": "Event",
+    "agent.hooks": "Event HookBus",
     "agent.plugins": "Plugin",
     "agent.service": "MemoryService Synced Written",
     "async_memory": "AsyncMemory Opening",

@@ -326,8 +326,8 @@ def build_notebook(settings: Settings, engine: Engine) -> Notebook:
 def build_writer(settings: Settings, notebook: Notebook) -> NoteWriter:
     """Build the writer of summaries and flushes, with the language model that the settings name."""
     from memoriter.llm import Deferred, NoChat, open_chat
-    from memoriter.llm.budget import Budgeted
-    from memoriter.notes.flush import Threshold
+    from memoriter.llm.chat import Budgeted
+    from memoriter.notes.summary import Threshold
     from memoriter.notes.writer import NoteWriter
 
     llm, writing = settings.llm, settings.writing

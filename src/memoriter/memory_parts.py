@@ -30,7 +30,7 @@ from memoriter.build import (
     was_there,
 )
 from memoriter.engines import Engine
-from memoriter.engines.copies import NoteCopies
+from memoriter.engines.builtin import NoteCopies
 from memoriter.entries.collection import context_of
 from memoriter.entries.editing import mark_relayed
 from memoriter.entries.relation import contradicts

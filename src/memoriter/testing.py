@@ -59,7 +59,7 @@ class HashEmbedder:
     def _vectors(self, texts: Sequence[str]) -> Matrix:
         import numpy as np
 
-        from memoriter.embedding.vectors import clean
+        from memoriter.embedding.guarded import clean
 
         rows = np.zeros((len(texts), self._identity.dimensions), dtype=np.float64)
         for row, text in zip(rows, texts, strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tiny_model
 
-from memoriter.embedding import manifest, onnx
+from memoriter.embedding import local, manifest
 from memoriter.embedding.local import LocalEmbedder
 from memoriter.embedding.manifest import Model
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
@@ -208,8 +208,8 @@ class TestErrors:
 
 def test_many_threads_load_the_model_once(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loads = []
-    session = onnx.open_session
-    monkeypatch.setattr(onnx, "open_session", lambda *arguments: loads.append(1) or session(*arguments))
+    session = local.open_session
+    monkeypatch.setattr(local, "open_session", lambda *arguments: loads.append(1) or session(*arguments))
     embedder = LocalEmbedder(tiny_folder)
     threads = [threading.Thread(target=embedder.embed_query, args=("the night",)) for _ in range(8)]
     for thread in threads:

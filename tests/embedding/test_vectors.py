@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from memoriter.embedding.vectors import clean, validate
+from memoriter.embedding.guarded import clean, validate
 from memoriter.errors import EmbeddingError
 
 

@@ -12,8 +12,8 @@ import tokenizers
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memoriter.embedding.local import open_tokenizer
 from memoriter.embedding.lookup import bundled_model
-from memoriter.embedding.onnx import open_tokenizer
 from memoriter.embedding.wordpiece import WordPiece
 from memoriter.errors import EmbedderUnavailable
 

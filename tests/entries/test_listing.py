@@ -211,7 +211,7 @@ def test_the_detail_of_an_entry(entries: Entries) -> None:
 
 def test_a_store_of_the_first_schema_is_migrated(open_in_files: Any, tmp_path: Any) -> None:
     from memoriter.store.database import Database
-    from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
+    from memoriter.store.entry_rows import APPLICATION_ID, MIGRATIONS
 
     folder = tmp_path / "agent"
     old = Database(

@@ -19,7 +19,7 @@ from memoriter.extensions.claude_code.queue import SessionRequest
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
 from memoriter.importing import import_export
-from memoriter.llm.budget import Budgeted
+from memoriter.llm.chat import Budgeted
 from memoriter.records import Selection, Turn
 from memoriter.server.http.auth import Tickets, Tokens
 from memoriter.testing import ScriptedChat

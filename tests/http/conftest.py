@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from gateways import Running, Start, running
 
-from memoriter.server.http import access_log
+from memoriter.server.http import observe
 from memoriter.testing import sample_workspace
 
 
 @pytest.fixture(autouse=True)
 def restore_logging() -> Iterator[None]:
     """Restore the logging configuration, which commands change."""
-    loggers = [logging.getLogger(name) for name in ("memoriter", *access_log.OTHER_LOGGERS)]
+    loggers = [logging.getLogger(name) for name in ("memoriter", *observe.OTHER_LOGGERS)]
     before = [(one.handlers[:], one.level, one.propagate) for one in loggers]
     yield
     for one, (handlers, level, propagate) in zip(loggers, before, strict=True):

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from memoriter.config import load
-from memoriter.server.http.agents import SettingsLoader
+from memoriter.server.http.gateway import SettingsLoader
 from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.tool import Access
 

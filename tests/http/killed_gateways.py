@@ -20,8 +20,8 @@ import httpx
 
 from memoriter.config import load
 from memoriter.server.http import observe
-from memoriter.server.http.agents import SettingsLoader
 from memoriter.server.http.auth import Tokens
+from memoriter.server.http.gateway import SettingsLoader
 from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Call, Shape, Tool

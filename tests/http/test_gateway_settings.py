@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from memoriter.cli.app import app
 from memoriter.config import load
 from memoriter.errors import ConfigError, MemoriterError, UntrustedConfig
-from memoriter.server.http import agents
-from memoriter.server.http.agents import Agents, SettingsLoader
+from memoriter.server.http import gateway as gateway_module
 from memoriter.server.http.auth import AllowedHosts, is_loopback
+from memoriter.server.http.gateway import Agents, SettingsLoader
 
 
 def test_switching_memory_off_applies_from_the_next_call(start: Start, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_changed_setting_applies_from_the_next_call(start: Start, tmp_path: Pa
 def test_a_memory_with_old_settings_is_closed_after_the_grace_period(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "GRACE_S", 0.05)
+    monkeypatch.setattr(gateway_module, "GRACE_S", 0.05)
     gateway = start(watch__enabled=False)
     caller = gateway.caller("read")
     olds = []

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from prometheus_client.parser import text_string_to_metric_families
 
 from memoriter import logs
-from memoriter.server.http import access_log, app, guard, observe
+from memoriter.server.http import app, guard, observe
 from memoriter.server.http.observe import SPAN_NAMES, span_name
 from memoriter.tools.search import NoArguments
 from memoriter.tools.table import OPERATIONS
@@ -29,7 +29,7 @@ CANARY = "canary-9f3e"
 def lines() -> io.StringIO:
     """Collect the log of the gateway at all levels."""
     written = io.StringIO()
-    logs.setup("debug", written, access_log.JsonFormatter())
+    logs.setup("debug", written, observe.JsonFormatter())
     return written
 
 
@@ -97,7 +97,7 @@ def test_the_log_names_callers_and_operations_but_contains_no_user_text(
 def test_a_client_that_disconnects_before_its_body_is_complete_is_logged_as_499(
     start: Start, capsys: pytest.CaptureFixture[str], path: str
 ) -> None:
-    access_log.setup("info")
+    observe.setup("info")
     gateway = start(watch__enabled=False)
     place = gateway.address.removeprefix("http://")
     head = (
@@ -122,7 +122,7 @@ def test_a_client_that_disconnects_before_its_body_is_complete_is_logged_as_499(
 def test_failures_in_the_mcp_package_are_logged_as_json_without_quotes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    access_log.setup("info")
+    observe.setup("info")
     package = logging.getLogger("mcp.server.streamable_http")
     package.warning("this may quote: %s", CANARY)
     failed = KeyError(CANARY)

@@ -11,7 +11,7 @@ import pytest
 
 from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable
 from memoriter.llm import Deferred, Reply, Schema
-from memoriter.llm.budget import Budgeted
+from memoriter.llm.chat import Budgeted
 
 
 class Counting:

@@ -14,8 +14,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from memoriter.agent import Agent
+from memoriter.server.mcp.results import granted_access
 from memoriter.server.mcp.server import McpServer
-from memoriter.server.mcp.view import granted_access
 
 T = TypeVar("T")
 OpenAgent = Callable[..., Agent]

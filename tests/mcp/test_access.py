@@ -16,7 +16,7 @@ from talking import over_http, talk_to
 from memoriter.agent import Agent, HookBus
 from memoriter.agent.service import MemoryService
 from memoriter.server.mcp import build
-from memoriter.server.mcp.view import granted_access
+from memoriter.server.mcp.results import granted_access
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import ACCESS, Access, grants
 from memoriter.tools.toolbox import TOOLS

@@ -254,7 +254,7 @@ def test_an_agent_without_notes_sees_none(open_agent: OpenAgent, note: Note) -> 
 
 
 def test_a_session_outside_the_scope_sees_no_resources(open_agent: OpenAgent, note: Note) -> None:
-    from memoriter.server.mcp.view import session_key
+    from memoriter.server.mcp.results import session_key
 
     note("memory/a.md", "inside\n")
     agent = open_agent()

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from memoriter.notes.chunking import chunk_markdown
 from memoriter.records import Document
 from memoriter.text import width
-from memoriter.text.front_matter import front_matter_lines
-from memoriter.text.markdown import structure_of
-from memoriter.text.tag_lines import find_tags
+from memoriter.text.markdown import find_tags, front_matter_lines, structure_of
 
 LINES = st.sampled_from(
     [

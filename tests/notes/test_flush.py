@@ -15,8 +15,8 @@ from memoriter import Memory
 from memoriter.errors import ChatError, WriteError
 from memoriter.files import durable, edits
 from memoriter.llm import NoChat
-from memoriter.notes.flush import Flush, Threshold, count_tokens
 from memoriter.notes.notebook import Notebook
+from memoriter.notes.summary import Flush, Threshold, count_tokens
 from memoriter.records import Turn
 from memoriter.testing import ScriptedChat
 
@@ -195,7 +195,7 @@ def test_an_interrupted_flush_goes_to_the_log_of_its_day(
 def test_states_of_old_sessions_are_pruned(
     open_memory: Callable[..., Memory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoriter.notes.flush.MAX_SESSIONS", 3)
+    monkeypatch.setattr("memoriter.notes.summary.MAX_SESSIONS", 3)
     folder = tmp_path / "state" / "agents" / "main" / "flushes"
     talk = [{"role": "user", "content": "We decided to release on Monday."}]
     memory = open_memory(cleanup__ledger_days=30)
@@ -210,7 +210,7 @@ def test_states_of_old_sessions_are_pruned(
     assert sorted(folder.iterdir()) == sorted(
         path for name in ("new", "week", "month") for path in (marks[name], marks[name].with_suffix(".lock"))
     )
-    monkeypatch.setattr("memoriter.notes.flush.MAX_SESSIONS", 1)
+    monkeypatch.setattr("memoriter.notes.summary.MAX_SESSIONS", 1)
     memory = open_memory(cleanup__ledger_days=30)
     memory.maintain()
     assert sorted(folder.glob("*.json")) == [marks["new"]]

@@ -10,7 +10,7 @@ import pytest
 from memoriter import Memory
 from memoriter.notes.chunking import chunk_markdown
 from memoriter.records import Document
-from memoriter.text.front_matter import FrontMatter, read_front_matter
+from memoriter.text.markdown import FrontMatter, read_front_matter
 
 SHORE = "The grey one stands at the shore and waits for fish, every morning of the week."
 REEDS = "In the reeds there is a nest that was left alone since the winter."

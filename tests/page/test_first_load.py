@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import memoriter
-from memoriter.server.http.bundle import ModuleCycle, join_scripts, join_styles
-from memoriter.server.http.pages import PageFiles
+from memoriter.server.http.pages import ModuleCycle, PageFiles, join_scripts, join_styles
 
 if TYPE_CHECKING:
     from serving import Served

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoriter.recall.candidates import MAX_MESSAGES, MAX_QUERY_CHARS, MAX_RECURRING_WORDS, question
+from memoriter.recall.inject import MAX_MESSAGES, MAX_QUERY_CHARS, MAX_RECURRING_WORDS, question
 
 Message = dict[str, object]
 

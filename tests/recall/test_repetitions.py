@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoriter import Memory
-from memoriter.recall.candidates import Candidate, is_said
+from memoriter.recall.inject import Candidate, is_said
 from memoriter.recall.render import NOTES, Line, read_back
 from memoriter.records import Trust
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoriter.records import Part
-from memoriter.search.legs import date_leg
 from memoriter.search.rank import (
     FUSIONS,
     Leg,
@@ -18,6 +17,7 @@ from memoriter.search.rank import (
     above,
     apply_age,
     best,
+    date_leg,
     diversify,
     score_rows,
     total_scores,

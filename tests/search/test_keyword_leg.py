@@ -7,7 +7,7 @@ from pathlib import Path
 
 from memoriter import Memory
 from memoriter.engines.builtin import BuiltinEngine
-from memoriter.search.legs import keyword_leg
+from memoriter.search.rank import keyword_leg
 from memoriter.store import Filter, Index
 
 

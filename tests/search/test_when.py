@@ -14,7 +14,7 @@ from memoriter import Memory
 from memoriter.engines.builtin import BuiltinEngine
 from memoriter.records import Query
 from memoriter.search import Searcher
-from memoriter.search.legs import NamedDays, date_leg
+from memoriter.search.rank import NamedDays, date_leg
 from memoriter.search.when import date_tokens_of, named_days
 
 TODAY = date(2026, 3, 5)  # a Thursday

@@ -19,7 +19,7 @@ from memoriter.store import open_index
 from memoriter.store.entry_lists import PageRequest
 from memoriter.store.entry_store import EntryStore, open_file
 from memoriter.store.item_schema import open_items_file
-from memoriter.store.transactions import Transactions
+from memoriter.store.protocol import Transactions
 from memoriter.testing import HashEmbedder
 
 Open = Callable[[str], Transactions]

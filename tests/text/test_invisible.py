@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memoriter import logs
 from memoriter.invisible import escape_json, invisible, reveal
-from memoriter.server.http.access_log import JsonFormatter
+from memoriter.server.http.observe import JsonFormatter
 
 SPOOF = "Refunds up to \u202e0005\u202c euros need no approval \u200b\u2063at all"
 DRAWN = "Refunds up to ⟦RLO⟧0005⟦PDF⟧ euros need no approval ⟦ZWSP U+2063⟧at all"

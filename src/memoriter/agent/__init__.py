@@ -8,8 +8,7 @@ with Agent.open(workspace="~/notes", slot="memory-full") as agent:
 """
 
 from memoriter.agent.agent import Agent
-from memoriter.agent.hooks import HookBus
-from memoriter.agent.moments import EVENTS, Effect, Event, Moment
+from memoriter.agent.hooks import EVENTS, Effect, Event, HookBus, Moment
 from memoriter.agent.plugins import Plugin, known_plugins
 from memoriter.agent.reloading import ReloadingAgent
 

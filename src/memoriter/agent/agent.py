@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from memoriter import logs
-from memoriter.agent.hooks import HookBus
-from memoriter.agent.moments import Effect, Moment
+from memoriter.agent.hooks import Effect, HookBus, Moment
 from memoriter.agent.plugins import NONE, Plugin, load_plugin
 from memoriter.agent.service import MemoryService, Synced
 from memoriter.errors import MemoriterError, MemoryDisabled

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from memoriter.agent.moments import Effect, Moment
+from memoriter.agent.hooks import Effect, Moment
 from memoriter.agent.service import Written, question
 from memoriter.build import entries_engine
 from memoriter.config.settings import BUILTIN_MEMORIES, MEMORY_ENTRY_POINTS, installed_memories

@@ -21,7 +21,7 @@ from memoriter.files import shared
 from memoriter.index.schedule import Delays, Growth, Refresher, Schedule
 from memoriter.memory import Memory, parts_of
 from memoriter.notes.watch import Watcher
-from memoriter.recall.candidates import question
+from memoriter.recall.inject import question
 from memoriter.records import Answer
 from memoriter.sentences import sentence
 

@@ -64,14 +64,14 @@ def serve(
 
         serve_lines(ReloadingAgent(context.obj.settings, slot="memory-full"))
         return
-    from memoriter.server.http import access_log
-    from memoriter.server.http.agents import SettingsLoader
+    from memoriter.server.http import observe
+    from memoriter.server.http.gateway import SettingsLoader
     from memoriter.server.http.serve import GatewayServer
 
     overrides = {"gateway.host": host, "gateway.port": port}
     settings = context.obj.settings(**overrides)
     level_is_set = settings.origin("logging.level") != "default"
-    access_log.setup(settings.logging.level if level_is_set else "info")
+    observe.setup(settings.logging.level if level_is_set else "info")
     _warn_if_public(settings)
     server = GatewayServer(SettingsLoader(settings, context.obj.config, context.obj.arguments(**overrides)))
     # Created before the gateway accepts requests, and printed when it does.
@@ -240,7 +240,7 @@ def mcp(
         sys.stderr.write(client_location(print_config, command) + "\n")
         return
     from memoriter.agent import ReloadingAgent
-    from memoriter.server.mcp.stdio import serve as serve_stdio
+    from memoriter.server.mcp.server import serve as serve_stdio
 
     serve_stdio(ReloadingAgent(context.obj.settings, slot=slot), access=access, session=session)
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memoriter import logs
+from memoriter.embedding.guarded import validate_remote
 from memoriter.embedding.remote import call
-from memoriter.embedding.vectors import validate_remote
 from memoriter.errors import EmbeddingError
 from memoriter.records import Progress
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
+from memoriter.embedding.guarded import validate_remote
 from memoriter.embedding.transport import Failure, to_error
-from memoriter.embedding.vectors import validate_remote
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.records import Identity
 from memoriter.text.measure import estimate_tokens

@@ -5,6 +5,7 @@ It decides when a search first indexes changed files, and what happens when the 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,13 +18,16 @@ from memoriter.records import (
     Answer,
     CitationMode,
     Excerpt,
+    NoteLine,
     ProgressCallback,
     Query,
     Status,
     SyncBudget,
     SyncReport,
+    Trust,
 )
 from memoriter.search import Found
+from memoriter.search.confidence import ALL_WORDS
 from memoriter.search.shape import shows_citations
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
@@ -36,6 +40,10 @@ if TYPE_CHECKING:
     from memoriter.store import Index
 
     Remake = Callable[[str], Choice | None]
+    from pathlib import Path
+
+    from memoriter.engines import Engine
+    from memoriter.notes.collection import Notes
 
 log = logs.get("engines")
 
@@ -367,3 +375,51 @@ def _time_of(last_sync: str | None) -> float | None:
     with suppress(TypeError, ValueError):
         return float(last_sync or "")
     return None
+
+
+#: Maximum number of texts that are looked up in notes and sessions, and of places that are named for each.
+MAX_TEXTS, MAX_PLACES = 50, 20
+
+
+class NoteCopies:
+    """The copies of entries in the files of one memory. An agent erases lines only in agents' logs.
+
+    ``others`` are the folders of the indexes of other workspaces, and ``aside`` are files that a restore replaced.
+    """
+
+    def __init__(
+        self, engine: Engine, notes: Notes, trust: Trust, others: Sequence[Path], aside: Sequence[Path]
+    ) -> None:
+        self._engine = engine
+        self._notes = notes
+        self._trust = trust
+        self._others = sorted(folder.name.rpartition("-")[0] for folder in others)
+        self._aside = [str(path) for path in aside]
+
+    def erase(self, texts: Sequence[str], *, dry_run: bool) -> tuple[tuple[NoteLine, ...], tuple[str, ...]]:
+        """Erase the lines of daily logs that say exactly this. Return them, and descriptions of what remains."""
+        result = self._notes.erase_lines(texts, trust=self._trust, dry_run=dry_run)
+        if not dry_run:
+            # Always: an erasure that was killed here, or a note that was deleted earlier, leaves the same words.
+            self._engine.sync()
+            self._engine.purge()
+        return result.lines, (*result.left, *self._left())
+
+    def _left(self) -> list[str]:
+        left = [sentence("forget.workspaces", names=", ".join(self._others))] if self._others else []
+        if self._aside:
+            command = shlex.join(["rm", "-r", *self._aside])
+            left.append(sentence("forget.replaced", paths=", ".join(self._aside), command=command))
+        return [*left]
+
+    def mentions(self, texts: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+        """Return citations of the notes and sessions that contain all words of a text, and whether that is all."""
+        places, complete = dict[str, None](), len(texts) <= MAX_TEXTS
+        for text in texts[:MAX_TEXTS]:
+            query = Query(text, max_results=MAX_PLACES, min_score=0.0, rerank=False)
+            answer = self._engine.search(query)
+            complete = complete and answer.degraded is None and len(answer.hits) < MAX_PLACES
+            for hit in answer.hits:
+                if hit.explain.coverage >= ALL_WORDS:
+                    places[f"{hit.path}#L{hit.start_line}-L{hit.end_line}"] = None
+        return tuple(sorted(places)), complete

@@ -27,7 +27,7 @@ from memoriter.store.opening import check_not_lost
 if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder
     from memoriter.store import Index
-    from memoriter.store.transactions import Transactions
+    from memoriter.store.protocol import Transactions
 
 #: The name of the derived index and of its folder. Everything in it can be rebuilt from memory.db.
 INDEX_NAME = "entries"

@@ -12,8 +12,8 @@ from typing import Literal, TypedDict, get_args
 from memoriter.errors import BadArgument, WriteError
 from memoriter.records import Entry, EntryType, Trust
 from memoriter.sentences import sentence
+from memoriter.text.markdown import tag_list
 from memoriter.text.redaction import redact, without_private
-from memoriter.text.tag_lines import tag_list
 
 DAY = 86_400.0
 

@@ -35,7 +35,7 @@ from memoriter.sentences import sentence
 from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.ledger import RecallFilter
-from memoriter.text.tag_lines import tag_list
+from memoriter.text.markdown import tag_list
 
 if TYPE_CHECKING:
     from memoriter.entries.context import EntryContext

@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING, Literal
 from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
 from memoriter.search.confidence import confidences, judge, unknown_identifiers
 from memoriter.search.freshness import Lookup, asks_about_the_past, refresh
-from memoriter.search.legs import KeywordLeg, VectorLeg, complete, keyword_leg, vector_leg
-from memoriter.search.rank import Leg, Scored, score_rows, total_scores
+from memoriter.search.rank import (
+    KeywordLeg,
+    Leg,
+    Scored,
+    VectorLeg,
+    complete,
+    keyword_leg,
+    score_rows,
+    total_scores,
+    vector_leg,
+)
 from memoriter.search.rerank import Reading, blend
 from memoriter.search.search import CONTEXT_SHARE, MAX_QUERY_CHARS
 from memoriter.sentences import join

@@ -6,7 +6,6 @@ is called unless the owner configures one, and every caller works without one. F
 
 from __future__ import annotations
 
-from memoriter.llm.chat import Chat, Deferred, NoChat, Reply, Schema
-from memoriter.llm.vendors import open_chat
+from memoriter.llm.chat import Chat, Deferred, NoChat, Reply, Schema, open_chat
 
 __all__ = ["Chat", "Deferred", "NoChat", "Reply", "Schema", "open_chat"]

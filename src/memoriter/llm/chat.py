@@ -1,12 +1,18 @@
-"""Language models: the interface, and the answers to prompts."""
+"""Language models: the interface, the models that extensions offer, and the budget of a day."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from memoriter.errors import ChatUnavailable
+from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable, LockTimeout
+from memoriter.extension import offers, suggest
+from memoriter.files.locks import file_lock
+from memoriter.files.state import read_state, write_state
+from memoriter.text.measure import estimate_tokens
 
 #: A JSON schema for the answer.
 Schema: TypeAlias = Mapping[str, Any]
@@ -73,3 +79,165 @@ class Deferred:
         """Close the model if it is open."""
         if self._chat is not None:
             self._chat.close()
+
+
+#: Retries of a failed call. The clients pause between them, and a background task can wait that long.
+MAX_RETRIES = 2
+
+
+def open_chat(
+    provider: str,
+    *,
+    model: str = "",
+    base_url: str | None = None,
+    api_key: str | None = None,
+    timeout_s: float = 60.0,
+    retries: int = MAX_RETRIES,
+) -> Chat:
+    """Open the model that the settings name, without calling it."""
+    if provider == "none":
+        return NoChat()
+    offer = offers("chats").get(provider)
+    if offer is None:
+        raise ChatError(f"Unknown llm.provider {provider!r}. {suggest(provider, ('none', *offers('chats')))}")
+    if not model:
+        raise ChatUnavailable(f"Set llm.model to a model of {provider}.")
+    try:
+        chat: Chat = offer.load()(
+            model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, retries=retries
+        )
+    except ImportError as error:
+        raise ChatUnavailable(
+            f"The client of {provider} is not installed: pip install 'memoriter[{offer.extra}]'."
+        ) from error
+    return chat
+
+
+class VendorChat:
+    """Common base of the clients: errors, and structured output where the server supports it."""
+
+    def __init__(self, name: str, package: Any, client: Any, base_error: type[Exception]) -> None:
+        self.name = name
+        self._package = package
+        self._base_error = base_error
+        self._client = client
+        self._supports_schema = True
+
+    def close(self) -> None:
+        """Close connections."""
+        self._client.close()
+
+    def _answer(self, schema: Schema | None, request: Callable[[Schema | None], Reply]) -> Reply:
+        """Send a request with the schema, and again without it if the server rejects it."""
+        if schema is not None and self._supports_schema:
+            try:
+                return self._call(lambda: request(schema))
+            except _BadRequest:
+                self._supports_schema = False
+        return self._call(lambda: request(None))
+
+    def _call(self, request: Callable[[], Reply]) -> Reply:
+        package = self._package
+        try:
+            return request()
+        except (package.AuthenticationError, package.PermissionDeniedError) as error:
+            raise ChatUnavailable(f"{self.name} rejected the key: {_redact_message(error)}") from error
+        except (package.BadRequestError, package.UnprocessableEntityError) as error:
+            raise _BadRequest(f"{self.name} failed: {_redact_message(error)}") from error
+        except self._base_error as error:
+            raise ChatError(f"{self.name} failed: {_redact_message(error)}") from error
+        except (AttributeError, IndexError, TypeError, ValueError) as error:
+            raise ChatError(f"{self.name} returned an answer that cannot be read.") from error
+
+
+def _redact_message(error: Exception) -> str:
+    from memoriter.text.redaction import redact  # loads many patterns, only needed after a failure
+
+    return redact(str(error))[:300]
+
+
+class _BadRequest(ChatError):
+    """The server rejected the request itself."""
+
+
+def strict(schema: Any) -> Any:
+    """Return the schema in the subset that vendors enforce: all fields required, no others, no limits of length."""
+    if isinstance(schema, list):
+        return [strict(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    dropped = ("title", "default", "minLength", "maxLength", "minimum", "maximum", "maxItems")
+    result = {name: strict(value) for name, value in schema.items() if name not in dropped}
+    if isinstance(properties := schema.get("properties"), Mapping):
+        # A field may have the name of a keyword, such as "title".
+        result["properties"] = {name: strict(value) for name, value in properties.items()}
+        result |= {"required": list(properties), "additionalProperties": False}
+    return result
+
+
+#: The estimate may be lower than a provider's count, so it is multiplied by this factor.
+_MARGIN = 1.25
+
+
+def local_today() -> date:
+    """Return the day in the system's time zone."""
+    return date.today()  # noqa: DTZ011
+
+
+class Budgeted:
+    """A `Chat` that answers until the day's tokens are spent."""
+
+    def __init__(
+        self, chat: Chat, ledger: Path, *, daily_tokens: int, today: Callable[[], date] = local_today
+    ) -> None:
+        self.name = chat.name
+        self.daily_tokens = daily_tokens
+        self._chat = chat
+        self._ledger = ledger
+        self._today = today
+
+    def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:
+        """Answer one prompt, or raise `BudgetSpent` without a call if the day's tokens might not suffice."""
+        reserved = int(estimate_tokens(system + user) * _MARGIN) + max_tokens
+        day = self._book(reserved, refuse=True)
+        try:
+            reply = self._chat.complete(system, user, max_tokens=max_tokens, schema=schema)
+        except ChatUnavailable:
+            self._book(-reserved, day=day)  # the model was not called
+            raise
+        used = reply.input_tokens + reply.output_tokens
+        if used:  # otherwise the server does not count, and the estimate stays
+            self._book(used - reserved, day=day)
+        return reply
+
+    def spent(self) -> int:
+        """Return the tokens spent today."""
+        stored = read_state(self._ledger)
+        used = stored.get("used")
+        is_today = stored.get("day") == self._today().isoformat()
+        return used if is_today and isinstance(used, int) else 0
+
+    def close(self) -> None:
+        """Close the model."""
+        self._chat.close()
+
+    def _book(self, tokens: int, *, refuse: bool = False, day: str = "") -> str:
+        """Add to the day's tokens. Tokens returned after midnight belong to the day before and are dropped."""
+        try:
+            with file_lock(self._ledger.with_name(f"{self._ledger.name}.lock")):
+                return self._book_locked(tokens, refuse, day)
+        except LockTimeout as error:
+            raise ChatError(
+                f"{self.name} was not called: another process has locked {self._ledger}."
+            ) from error
+
+    def _book_locked(self, tokens: int, refuse: bool, day: str) -> str:
+        today, used = self._today().isoformat(), self.spent()
+        if refuse and used + tokens > self.daily_tokens:
+            raise BudgetSpent(
+                f"{self.name} was not called: {used} of {self.daily_tokens} tokens (llm.daily_tokens)"
+                f" are spent today, and this call may take {tokens}."
+            )
+        if not day or day == today:
+            write_state(self._ledger, {"day": today, "used": max(0, used + tokens)})
+        return today

@@ -24,9 +24,9 @@ from memoriter.notes.chunking import PENDING, trust_of_note
 from memoriter.records import Saved, Trust
 from memoriter.sentences import sentence
 from memoriter.text.encoding import encodable, slug
+from memoriter.text.markdown import tag_list
 from memoriter.text.measure import shorten_title, split_lines
 from memoriter.text.redaction import redact, without_private
-from memoriter.text.tag_lines import tag_list
 
 Clock = Callable[[], datetime]
 

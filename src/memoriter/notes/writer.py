@@ -7,9 +7,8 @@ from pathlib import Path
 
 from memoriter.errors import NotFound
 from memoriter.llm import Chat
-from memoriter.notes.flush import Flush, Threshold
 from memoriter.notes.notebook import Notebook
-from memoriter.notes.summary import Summaries
+from memoriter.notes.summary import Flush, Summaries, Threshold
 from memoriter.records import FoundFile, Saved, Turn
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.sessions.outside_text import TrustRules

@@ -1,6 +1,6 @@
 """Search finds the chunks that answer a query.
 
-`search` is the pipeline, `legs` propose and value chunks, `rank` scores and orders them, `rerank` reads the first ones,
+`search` is the pipeline, `rank` holds the legs and orders what they propose, `rerank` reads the first ones,
 `shape` chooses the hits, `when` reads days such as "yesterday", and `citations` formats hits for a prompt.
 """
 

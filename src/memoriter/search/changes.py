@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from memoriter import logs
-from memoriter.embedding import onnx
+from memoriter.embedding import local
 from memoriter.errors import EmbeddingError, first_line
 from memoriter.search.rerank import CACHED_PAIRS, PairCache, Reranker, bundled, finite, verify
 from memoriter.sentences import sentence
@@ -143,9 +143,9 @@ class Reader:
         with self._lock:
             if self._session is None:
                 verify(self._folder)
-                self._session = onnx.open_session(self._folder / "model.onnx")
+                self._session = local.open_session(self._folder / "model.onnx")
         vectors, mask = self._reranker().words(earlier, later, TOKENS)
-        return finite(onnx.run(self._session, "replaced", {"norm": vectors, "attention_mask": mask}))
+        return finite(local.run(self._session, "replaced", {"norm": vectors, "attention_mask": mask}))
 
     def _fail(self, error: Exception) -> None:
         with self._lock:

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
-from memoriter.embedding import onnx
+from memoriter.embedding import local
 from memoriter.embedding.lookup import bundled_model
 from memoriter.errors import EmbedderUnavailable, EmbeddingError, first_line
 from memoriter.records import Part
@@ -146,13 +146,13 @@ class _Model:
         verify(folder)
         embedder = bundled_model()
         path = tokenizer or (embedder / "tokenizer.json" if embedder else folder / "tokenizer.json")
-        self._tokenizer = onnx.open_tokenizer(path)
+        self._tokenizer = local.open_tokenizer(path)
         first, separator = (self._tokenizer.id_of(mark) for mark in ("[CLS]", "[SEP]"))
         if first is None or separator is None:
             raise EmbedderUnavailable(f"{path} has no [CLS] and [SEP]")
         self._first, self._separator = first, separator
-        self._session = onnx.open_session(folder / "model.onnx")
-        self._options = onnx.only_requested()
+        self._session = local.open_session(folder / "model.onnx")
+        self._options = local.only_requested()
 
     def start(self, query: str, limit: int) -> list[int]:
         """Return the tokens before a text."""
@@ -182,10 +182,10 @@ class _Model:
             "attention_mask": mask,
             "token_type_ids": kinds,
         }
-        return onnx.run(self._session, output, feeds, self._options), mask
+        return local.run(self._session, output, feeds, self._options), mask
 
     def _tokens(self, text: str, limit: int) -> list[int]:
-        return self._tokenizer.tokens(onnx.well_formed(text))[:limit]
+        return self._tokenizer.tokens(local.well_formed(text))[:limit]
 
 
 def finite(output: Any) -> float:
@@ -203,7 +203,7 @@ def verify(folder: Path) -> None:
         digest = manifest["files"]["model.onnx"]["sha256"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise EmbedderUnavailable(f"the model folder {folder} has no valid manifest.json") from error
-    onnx.verify(folder / "model.onnx", digest)
+    local.verify(folder / "model.onnx", digest)
 
 
 class PairCache:

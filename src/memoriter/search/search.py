@@ -18,11 +18,15 @@ from typing import TYPE_CHECKING
 from memoriter.records import Explanation, Hit, Part, Query
 from memoriter.search import rank, shape
 from memoriter.search.confidence import unknown_identifiers
-from memoriter.search.legs import (
+from memoriter.search.rank import (
     CONTEXT_REACH,
+    FUSIONS,
     KeywordLeg,
+    Leg,
     NamedDays,
+    Scored,
     VectorLeg,
+    Weights,
     add_days,
     complete,
     context_leg,
@@ -30,7 +34,6 @@ from memoriter.search.legs import (
     keyword_leg,
     vector_leg,
 )
-from memoriter.search.rank import FUSIONS, Leg, Scored, Weights
 from memoriter.search.rerank import CANDIDATES, WEIGHT, Reading, blend, text_of
 from memoriter.search.shape import Neighbours, Place
 from memoriter.search.when import date_tokens_of, named_days

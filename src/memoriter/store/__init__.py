@@ -6,7 +6,7 @@ vectors in one. ``protocol`` says what other packages use of an index.
 
 from memoriter.store.documents import Counts, FileRow, StoredChunk
 from memoriter.store.index import SqliteIndex, open_index
-from memoriter.store.keywords import Filter, KeywordMatch
-from memoriter.store.protocol import Index
+from memoriter.store.keywords import KeywordMatch
+from memoriter.store.protocol import Filter, Index
 
 __all__ = ["Counts", "FileRow", "Filter", "Index", "KeywordMatch", "SqliteIndex", "StoredChunk", "open_index"]

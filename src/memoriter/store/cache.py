@@ -13,7 +13,7 @@ from typing import cast
 import apsw
 
 from memoriter.records import Identity
-from memoriter.store.transactions import value
+from memoriter.store.protocol import value
 
 # The text of an Identity as in chunks.model. A test compares the two.
 _IDENTITY = (

@@ -30,7 +30,7 @@ from memoriter.errors import (
 )
 from memoriter.files.locks import file_lock
 from memoriter.store import checksums
-from memoriter.store.transactions import value
+from memoriter.store.protocol import value
 
 SIDE_FILES = ("-wal", "-shm")
 """Suffixes of the files that SQLite creates next to a database in use."""

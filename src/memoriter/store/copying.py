@@ -11,7 +11,7 @@ import apsw
 from memoriter.errors import StoreBroken
 from memoriter.store.checksums import damaged_rows
 from memoriter.store.connection import SIDE_FILES, run, translate_errors
-from memoriter.store.transactions import value
+from memoriter.store.protocol import value
 
 #: Milliseconds that a copy waits for a writer.
 BUSY_MS = 30_000

@@ -35,7 +35,7 @@ from memoriter.store.connection import (
     store_lock,
     translate_errors,
 )
-from memoriter.store.transactions import Traces, value
+from memoriter.store.protocol import Traces, value
 
 __all__ = ["Database", "Migration"]
 

@@ -18,7 +18,7 @@ from memoriter.errors import StoreBroken
 from memoriter.records import TRUST_LEVELS, Chunk, Document, Source, Trust
 from memoriter.store import keywords
 from memoriter.store.connection import Migration
-from memoriter.store.transactions import value
+from memoriter.store.protocol import value
 
 #: A document with more chunks is long: it is not read as a whole to find the rows around one of them.
 MAX_WHOLE = 256

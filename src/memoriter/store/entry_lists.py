@@ -14,7 +14,7 @@ from typing import Any
 from memoriter.records import Bucket, Entry, EntrySort, Facets
 from memoriter.store import entry_rows
 from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.transactions import Connection
+from memoriter.store.protocol import Connection
 
 #: Maximum number of tags that are counted, the most frequent ones.
 MAX_TAGS = 200

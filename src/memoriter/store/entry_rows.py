@@ -1,4 +1,4 @@
-"""Conversion of entries and events to rows of ``memory.db`` and back, and the filter of entries in SQL."""
+"""The tables of ``memory.db``, entries and events as rows of it, and the filter of entries in SQL."""
 
 from __future__ import annotations
 
@@ -10,7 +10,110 @@ from typing import Any, Literal
 
 from memoriter.records import Chunk, Document, Entry, EntryEvent, EntryState, EntryType, Trust
 from memoriter.sentences import pack, unpack
-from memoriter.store.transactions import NO_LIMIT, Connection, value
+from memoriter.store.checksums import add_checksums
+from memoriter.store.connection import Migration
+from memoriter.store.protocol import NO_LIMIT, Connection, value
+
+APPLICATION_ID = 0x6D6D656D  # "mmem"
+
+_M001 = Migration(
+    "m001_initial",
+    (
+        "create table meta(key text primary key, value text not null) without rowid",
+        """create table entries(
+            id text primary key, type text not null, category text, importance real not null,
+            confidence real not null, trust text not null, state text not null, session text, source text,
+            created_at real not null, updated_at real not null, valid_from real not null, expires_at real,
+            superseded_by text, last_accessed_at real, access_count integer not null,
+            repetitions integer not null, related text not null, tags text not null, seq integer not null,
+            digest text not null, text text not null)""",
+        "create index entries_digest on entries(digest)",
+        "create index entries_type on entries(state, type, updated_at)",
+        "create index entries_session on entries(session) where session is not null",
+        "create index entries_expiry on entries(expires_at) where expires_at is not null",
+        # autoincrement: an index that follows the events asks only for greater numbers, so none may be used twice.
+        """create table events(
+            seq integer primary key autoincrement, change integer not null, at real not null, kind text not null,
+            entry_id text not null, by text not null, note text not null, before text, after text)""",
+        "create index events_entry on events(entry_id, seq)",
+        "create index events_change on events(change)",
+        "create table tombstones(digest text primary key, at real not null, seq integer not null) without rowid",
+        # Vectors of erased texts that the derived index may still hold: an interrupted erasure is completed.
+        "create table unfinished(hash text primary key) without rowid",
+        """create table recalls(
+            id text primary key, at real not null, interface text not null, session text, query text not null,
+            characters integer not null, tokens integer not null) without rowid""",
+        "create index recalls_at on recalls(at)",
+        """create table recalled(
+            recall_id text not null, position integer not null, kind text not null, ref text not null,
+            entered integer not null, reason text not null, score real not null, parts text not null,
+            primary key(recall_id, position)) without rowid""",
+        "create index recalled_ref on recalled(ref)",
+    ),
+)
+
+_M002 = Migration(
+    "m002_lists",
+    (
+        # For pages of a list, the versions that an entry superseded, and the timeline, without reading every row.
+        "create index entries_created on entries(created_at, id)",
+        "create index entries_superseded on entries(superseded_by) where superseded_by is not null",
+        "create index events_at on events(at, kind)",
+    ),
+)
+
+_M003 = Migration(
+    "m003_repetitions",
+    ("alter table events add column said text",),  # the words of a repetition
+)
+
+_M004 = Migration(
+    "m004_recalled_texts",
+    (
+        # What entered the prompt, as it was then. Entries and notes may change later.
+        "alter table recalls add column block text not null default ''",
+        "alter table recalled add column text text not null default ''",
+    ),
+)
+
+_M005 = Migration(
+    "m005_retention",
+    (
+        # Since when an entry waits to be erased, in observed time.
+        "create table retention(entry_id text primary key, since real not null) without rowid",
+    ),
+)
+
+_M006 = Migration(
+    "m006_workspaces",
+    ("alter table entries add column workspace text",),  # where it was learned
+)
+
+_ENTRY = "id type category importance confidence trust state session source created_at updated_at valid_from"
+_ENTRY += " expires_at superseded_by repetitions related tags seq digest text workspace"
+_EVENT_COLUMNS = "seq change at kind entry_id by note before after said"
+_RECALL = "id at interface session query characters tokens block"
+_RECALLED = "recall_id position kind ref entered reason score parts text"
+
+_M007 = Migration(
+    "m007_checksums",
+    (
+        *add_checksums("meta", ("key",), ("key", "value")),
+        *add_checksums("entries", ("id",), _ENTRY.split()),
+        *add_checksums(
+            "events",
+            ("seq",),
+            _EVENT_COLUMNS.split(),
+        ),
+        *add_checksums("tombstones", ("digest",), ("digest", "at", "seq")),
+        *add_checksums("recalls", ("id",), _RECALL.split()),
+        *add_checksums("recalled", ("recall_id", "position"), _RECALLED.split()),
+        *add_checksums("retention", ("entry_id",), ("entry_id", "since")),
+    ),
+)
+
+MIGRATIONS = (_M001, _M002, _M003, _M004, _M005, _M006, _M007)
+
 
 COLUMNS = tuple(field.name for field in fields(Entry))
 _LISTS = ("related", "tags")

@@ -21,11 +21,10 @@ from memoriter.sentences import sentence
 from memoriter.store import entry_lists, entry_rows, erasure, ledger
 from memoriter.store.database import Database
 from memoriter.store.entry_lists import PageRequest, PageRows
-from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.entry_schema import APPLICATION_ID, MIGRATIONS
+from memoriter.store.entry_rows import APPLICATION_ID, MIGRATIONS, EntryFilter
 from memoriter.store.ledger import Ledger, Quotes, RecallFilter
+from memoriter.store.protocol import Connection, Transactions
 from memoriter.store.retention import Retention
-from memoriter.store.transactions import Connection, Transactions
 from memoriter.text.words import normal_form
 
 #: Maximum number of ids that the error for an ambiguous prefix lists.

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from memoriter.records import Entry, EntryEvent
 from memoriter.store import entry_rows
-from memoriter.store.transactions import Connection, value
+from memoriter.store.protocol import Connection, value
 
 # An entry and the version merged from it say the same, and so do two entries with one digest: forget them together.
 # The last line covers a change that was undone: its entry is gone, but its text is still in the history.

@@ -30,10 +30,8 @@ from memoriter.store.documents import (
     StoredChunk,
     Surroundings,
 )
-from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
-from memoriter.store.protocol import Healing
-from memoriter.store.rows import RowCache
-from memoriter.store.transactions import value
+from memoriter.store.keywords import KeywordMatch
+from memoriter.store.protocol import NO_FILTER, Filter, Healing, RowCache, value
 from memoriter.store.vectors import (
     DefaultSettings,
     EngineSettings,

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from memoriter.records import Chunk, Source
-from memoriter.store.rows import RowCache, row_set
-from memoriter.store.transactions import value
+from memoriter.records import Chunk
+from memoriter.store.protocol import Filter, RowCache, row_set, value
 from memoriter.text import date_tokens, terms_in, tokenize
 
 #: The weight of a match in headings, path and date, relative to 1 in the text.
@@ -55,18 +54,6 @@ _UNFILTERED = f"""
     where f.chunks_fts match :query and f.rowid > :after order by score desc, f.rowid limit :limit"""  # noqa: S608 - constants
 
 _TERMS = "select t.term, t.doc from json_each(?) wanted cross join chunks_terms t on t.term = wanted.value"
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Restricts a search to some chunks."""
-
-    source: Source | None = None
-    #: Compared character by character. End it with "/" for a folder.
-    path_prefix: str | None = None
-
-
-NO_FILTER = Filter()
 
 
 class KeywordMatch(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 from memoriter.errors import NotFound
 from memoriter.records import Considered, Part, Recall, RecallHead, RecallPage
 from memoriter.sentences import pack, sentence, unpack
-from memoriter.store.transactions import NO_LIMIT, Connection, Transactions, value
+from memoriter.store.protocol import NO_LIMIT, Connection, Transactions, value
 
 KEPT_QUERY_CHARS = 500
 #: Maximum number of recalls, up to 25 KB each.

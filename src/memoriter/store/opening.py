@@ -17,8 +17,7 @@ from memoriter.store.index import open_index
 from memoriter.store.item_schema import open_items_file
 
 if TYPE_CHECKING:
-    from memoriter.store.protocol import Index
-    from memoriter.store.transactions import Transactions
+    from memoriter.store.protocol import Index, Transactions
     from memoriter.store.vectors import EngineSettings
 
 #: The name of a check, its state, its text, and how to fix what is wrong.

@@ -1,25 +1,119 @@
-"""`Index`: what the other packages use of a derived index, whichever store holds it.
+"""`Index`, which is derived, and `Transactions` for rows of truth: what other packages use of a store.
 
-It consists of four parts: documents, keywords, vectors and the embedding cache. One contract test runs on every
+An index consists of four parts: documents, keywords, vectors and the embedding cache. One contract test runs on every
 implementation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from weakref import WeakKeyDictionary
+
+import apsw
 
 from memoriter import logs
 from memoriter.errors import IndexBroken
-from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
-from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
 
 if TYPE_CHECKING:
-    from memoriter.records import Chunk, Document, Identity
+    from memoriter.records import Chunk, Document, Identity, Source
+    from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
+    from memoriter.store.keywords import KeywordMatch
     from memoriter.store.vectors import Vector
+
+#: A limit that no table reaches. Databases write "no limit" differently.
+NO_LIMIT = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Restricts a search to some chunks."""
+
+    source: Source | None = None
+    #: Compared character by character. End it with "/" for a folder.
+    path_prefix: str | None = None
+
+
+NO_FILTER = Filter()
+
+
+class Rows(Protocol):
+    """The rows of a statement."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def fetchall(self) -> list[Any]:
+        """Return all rows."""
+
+
+class Connection(Protocol):
+    """A connection inside a transaction."""
+
+    def execute(self, statement: str, bindings: Any = None, /) -> Rows:
+        """Run a statement and return its rows."""
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Rows:
+        """Run a statement once for each sequence of values."""
+
+    def changes(self) -> int:
+        """Return how many rows the last statement changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    """Remains of deleted rows, as codes of sentences for the receipt of an erasure."""
+
+    #: What `Transactions.purge` removes.
+    removed: str
+    #: The same, while others still read it.
+    busy: str
+    #: What no program can remove at once.
+    kept: tuple[str, ...] = ()
+
+
+class Transactions(Protocol):
+    """A database with one writer at a time. Safe to use from several threads and processes."""
+
+    #: The file or the server, for messages.
+    name: str
+    traces: Traces
+    #: Whether statements can read members of JSON texts, as SQLite's functions do.
+    reads_json: bool
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Return a connection for reading. Errors are those of this package."""
+
+    def snapshot(self) -> AbstractContextManager[Connection]:
+        """Return a connection, as `read` does. All reads of this thread inside see one state of the database."""
+
+    def pinned(self) -> AbstractContextManager[None]:
+        """Let this thread read one state of the database, also in code that is not part of the store."""
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one."""
+
+    def purge(self) -> bool:
+        """Remove what deleted rows leave behind, as far as the database can. Return False while others read it."""
+
+    def changes_of_others(self) -> int | None:
+        """Return a number that changes when another process has changed the database; None if none is known."""
+
+    def check(self, *, deep: bool = False) -> list[str]:
+        """Return what is wrong with the database, one sentence each."""
+
+    def close(self) -> None:
+        """Close every connection."""
+
+
+def value(connection: Connection, statement: str, bindings: tuple[Any, ...] = ()) -> Any:
+    """Return the first column of the first row, or None without a row."""
+    rows = connection.execute(statement, bindings).fetchall()
+    return rows[0][0] if rows else None
+
 
 log = logs.get("store")
 
@@ -229,3 +323,72 @@ class Index(Documents, Keywords, Vectors, VectorCache, Healing, Protocol):
 
     def close(self) -> None:
         """Close every connection. The index cannot be used afterwards."""
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_ROW_SET = """
+    select (select value from meta where key = 'store'), (select coalesce(max(rowid), 0) from chunks),
+    (select count(*) from chunks)"""
+
+
+class RowSet(NamedTuple):
+    """The set of rows that exist. Two sets with the same newest row and the same total are equal."""
+
+    store: str
+    newest: int
+    total: int
+
+
+class SnapshotValue(Generic[V]):
+    """A value that is read once in a snapshot, since nothing changes in it. A search asks for it several times."""
+
+    def __init__(self, read: Callable[[apsw.Connection], V]) -> None:
+        self._read = read
+        self._held: WeakKeyDictionary[apsw.Connection, tuple[int, V]] = WeakKeyDictionary()
+
+    def of(self, connection: apsw.Connection) -> V:
+        """Return the value that the connection sees."""
+        if connection.txn_state() != apsw.SQLITE_TXN_READ:  # before the first read, or while writing
+            return self._read(connection)
+        version = connection.data_version()
+        held = self._held.get(connection)
+        if held is not None and held[0] == version:
+            return held[1]
+        value = self._read(connection)
+        self._held[connection] = (version, value)
+        return value
+
+
+def _read_row_set(connection: apsw.Connection) -> RowSet:
+    """Read which rows exist. SQLite counts pages of an index: 12 µs in 100,000 chunks."""
+    rows: Any = connection.execute(_ROW_SET).fetchall()
+    return RowSet(*rows[0])
+
+
+_row_sets = SnapshotValue(_read_row_set)
+
+
+def row_set(connection: apsw.Connection) -> RowSet:
+    """Return which rows exist."""
+    return _row_sets.of(connection)
+
+
+class RowCache(Generic[K, V]):
+    """Values that depend only on which rows exist, since rows never change. Dropped when rows are added or deleted."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: tuple[RowSet | None, dict[K, V]] = (None, {})
+
+    def of(self, connection: apsw.Connection) -> dict[K, V]:
+        """Return the values for the rows that the connection sees. The caller adds what is missing."""
+        if connection.txn_state() == apsw.SQLITE_TXN_WRITE:
+            return {}  # rows may be rolled back and their numbers reused
+        rows, values = self._held
+        now = row_set(connection)
+        if rows != now or len(values) > self._limit:
+            values = {}
+            self._held = (now, values)
+        return values

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from memoriter.store.transactions import Connection, Transactions, value
+from memoriter.store.protocol import Connection, Transactions, value
 
 DAY_S = 86_400.0
 #: Observed time advances at most this much between two observations.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 
 from memoriter.errors import StoreError
 from memoriter.records import Entry
-from memoriter.store.transactions import Connection, Transactions, value
+from memoriter.store.protocol import Connection, Transactions, value
 
 #: Rows that are read and written together.
 BATCH = 1000

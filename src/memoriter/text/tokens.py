@@ -18,8 +18,7 @@ from operator import add
 from pathlib import Path
 
 from memoriter.text.dates import take_dates
-from memoriter.text.stopwords import CHINESE
-from memoriter.text.words import MAX_TOKEN, first_letters, whole_word, word_tokens
+from memoriter.text.words import CHINESE, MAX_TOKEN, first_letters, whole_word, word_tokens
 
 TOKENIZER_VERSION = 2
 """Increased when the same text gives other tokens. The index is then rebuilt."""

@@ -15,10 +15,8 @@ from memoriter.tools import (
     exchange,
     health,
     notes,
-    overview,
     recalls,
     search,
-    timeline,
     turns,
 )
 from memoriter.tools.tool import Result, Tool
@@ -27,7 +25,7 @@ from memoriter.tools.toolbox import TOOLS, Toolbox
 if TYPE_CHECKING:
     from memoriter.memory import Memory
 
-_MODULES = (search, turns, entries, entry_changes, exchange, notes, recalls, timeline, overview, health)
+_MODULES = (search, turns, entries, entry_changes, exchange, notes, recalls, health)
 
 OPERATIONS: Mapping[str, Tool] = {
     **TOOLS,

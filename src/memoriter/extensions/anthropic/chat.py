@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from memoriter.errors import ChatError, ChatUnavailable
-from memoriter.llm.chat import Reply, Schema
-from memoriter.llm.vendors import VendorChat, strict
+from memoriter.llm.chat import Reply, Schema, VendorChat, strict
 
 
 class AnthropicChat(VendorChat):

@@ -21,7 +21,7 @@ from memoriter.store.table_copy import CopiedTable, copy_area
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.store.transactions import Transactions
+    from memoriter.store.protocol import Transactions
 
 #: The part of the shared files that holds the notes.
 NOTES = "workspace"

@@ -26,7 +26,7 @@ from memoriter.sentences import sentence
 from memoriter.store import cache
 from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
-from memoriter.store.transactions import value
+from memoriter.store.protocol import value
 from memoriter.store.vectors.nearest import blocks, from_ranges, to_ranges
 from memoriter.store.vectors.sidefiles import best, identity_key, positions, products
 

@@ -85,7 +85,7 @@ class LlamaCpp:
     def _run(self, texts: Sequence[str], prefix: str) -> Matrix:
         import numpy as np
 
-        from memoriter.embedding.vectors import clean, validate
+        from memoriter.embedding.guarded import clean, validate
 
         rows = np.zeros((len(texts), self._identity.dimensions), dtype=np.float32)
         # A context of llama.cpp is not thread-safe.

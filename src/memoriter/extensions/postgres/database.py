@@ -20,7 +20,7 @@ from memoriter.extensions.postgres.connection import PostgresConnection, Postgre
 from memoriter.extensions.postgres.schema import AREA_TABLES
 from memoriter.extensions.postgres.server import SCHEMA, PostgresServer, lock_number, roll_back
 from memoriter.store.connection import translate_values
-from memoriter.store.transactions import Traces
+from memoriter.store.protocol import Traces
 
 DEFAULT_TENANT = "default"
 STATEMENT_TIMEOUT_MS = 60_000

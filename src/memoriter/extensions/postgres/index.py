@@ -23,8 +23,8 @@ from memoriter.extensions.postgres.vacuum import vacuum
 from memoriter.extensions.postgres.vector_copy import CopyView, VectorCopies
 from memoriter.records import Chunk, Document, Identity
 from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
-from memoriter.store.keywords import NO_FILTER, Filter, KeywordMatch
-from memoriter.store.protocol import Healing
+from memoriter.store.keywords import KeywordMatch
+from memoriter.store.protocol import NO_FILTER, Filter, Healing
 from memoriter.store.vectors.nearest import unit
 
 if TYPE_CHECKING:

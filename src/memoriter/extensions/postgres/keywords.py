@@ -16,7 +16,8 @@ import numpy.typing as npt
 from memoriter.extensions.postgres.chunks import State
 from memoriter.extensions.postgres.connection import PostgresConnection
 from memoriter.records import Chunk
-from memoriter.store.keywords import TITLE_WEIGHT, Filter, KeywordMatch, Plan, columns, runs_of
+from memoriter.store.keywords import TITLE_WEIGHT, KeywordMatch, Plan, columns, runs_of
+from memoriter.store.protocol import Filter
 
 #: Rows that one list covers.
 BLOCK = 256

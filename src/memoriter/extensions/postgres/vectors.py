@@ -19,7 +19,7 @@ from memoriter.extensions.postgres.connection import PostgresConnection
 from memoriter.extensions.postgres.keywords import conditions_of
 from memoriter.extensions.postgres.schema import PARTITIONS
 from memoriter.records import Identity
-from memoriter.store.keywords import Filter
+from memoriter.store.protocol import Filter
 from memoriter.store.vectors.nearest import SPARE_ROWS, encode, plausible, unit
 
 if TYPE_CHECKING:

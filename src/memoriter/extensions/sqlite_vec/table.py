@@ -17,7 +17,7 @@ from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store import cache
 from memoriter.store.database import Database
-from memoriter.store.transactions import value
+from memoriter.store.protocol import value
 from memoriter.store.vectors import VectorEngine
 
 if TYPE_CHECKING:

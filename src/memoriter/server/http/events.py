@@ -30,8 +30,8 @@ from memoriter.server.http.responses import Receive, Refused, Scope, Send, encod
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
-    from memoriter.server.http.agents import Agents
     from memoriter.server.http.auth import Caller
+    from memoriter.server.http.gateway import Agents
     from memoriter.server.http.guard import RequestRecord
 
 log = logs.get("http.events")

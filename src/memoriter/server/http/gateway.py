@@ -1,17 +1,26 @@
-"""One gateway: its agents, tokens, events, metrics, guard and application."""
+"""One gateway: its agents, which open at their first request, tokens, events, metrics, guard and application."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memoriter import logs
+from memoriter.agent import ReloadingAgent
+from memoriter.agent.service import Synced
+from memoriter.config import Settings, load
+from memoriter.config.layers import WORKSPACE_FILE
+from memoriter.errors import MemoriterError
 from memoriter.memory import gateway_files
-from memoriter.server.http import access_log, app
-from memoriter.server.http.agents import Agents, SettingsLoader
+from memoriter.records import ProgressCallback
+from memoriter.server.http import app, observe
 from memoriter.server.http.auth import AllowedHosts, BrowserSessions, Caller, Tokens
 from memoriter.server.http.events import Hub, watch_other_processes
 from memoriter.server.http.guard import RequestGuard, RequestRecord
@@ -25,6 +34,106 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from memoriter.agent.service import Synced
+
+log = logs.get("http.agents")
+
+#: A memory with old settings is closed after this time, because requests may still use it.
+GRACE_S = 90.0
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsLoader:
+    """Loads the current settings of an agent, from the same sources as those of the gateway."""
+
+    #: The settings of the gateway.
+    settings: Settings
+    config: Path | None = None
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+    def __call__(self, agent: str) -> Settings:
+        """Return the settings of an agent. Raise if they are wrong."""
+        own: dict[str, object] = {"agent": agent, "home": self.settings.home}
+        if not self.settings.store.is_shared:  # a server holds the notes of every agent
+            own["workspace"] = self.workspaces[agent]
+        return load(config=self.config, arguments={**self.arguments, **own})
+
+    @property
+    def workspaces(self) -> dict[str, Path]:
+        """Return the workspace of every agent."""
+        return {self.settings.agent: self.settings.workspace, **self.settings.gateway.agents}
+
+    def files(self, agent: str) -> tuple[Path, ...]:
+        """Return the files from which the settings of an agent are loaded."""
+        return (
+            self.config or self.settings.home / "config.yaml",
+            self.workspaces[agent] / WORKSPACE_FILE,
+        )
+
+
+class Agents(Mapping[str, ReloadingAgent]):
+    """All agents of a gateway, by name."""
+
+    def __init__(
+        self,
+        load: SettingsLoader,
+        on_sync: Callable[[str, Synced], None],
+        on_progress: Callable[[str], ProgressCallback],
+    ) -> None:
+        self.default = load.settings.agent
+        self.workspaces = load.workspaces
+        self._load = load
+        self._agents = {
+            name: ReloadingAgent(
+                partial(load, name),
+                files=load.files(name),
+                on_sync=partial(on_sync, name),
+                on_progress=on_progress(name),
+                grace_s=GRACE_S,
+            )
+            for name in self.workspaces
+        }
+
+    def __getitem__(self, name: str) -> ReloadingAgent:
+        return self._agents[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._agents)
+
+    def __len__(self) -> int:
+        return len(self._agents)
+
+    def slot(self, name: str) -> str | None:
+        """Return the plugin in an agent's memory slot. None while its settings cannot be read."""
+        agent = self[name].current
+        try:
+            settings = agent.memory.settings if agent else self._load(name)
+        except MemoriterError:
+            return None
+        return settings.plugins.slots.memory
+
+    def sizes(self) -> dict[str, dict[str, float]]:
+        """Return the sizes of the open memories, by metric and agent."""
+        sizes: dict[str, dict[str, float]] = {"memoriter_chunks": {}, "memoriter_entries": {}}
+        for name, reloading in self.items():
+            agent = reloading.current
+            if agent is None:
+                continue
+            try:
+                total = agent.memory.entries.stats().total if agent.memory.has_entries else 0
+                sizes["memoriter_chunks"][name] = agent.memory.status().chunks
+            except MemoriterError:
+                continue
+            if isinstance(total, int):
+                sizes["memoriter_entries"][name] = total
+        return sizes
+
+    def close(self) -> None:
+        """Close all agents. A failure of one does not keep the others open."""
+        for name, agent in self._agents.items():
+            try:
+                agent.close()
+            except Exception:
+                log.exception("agent %s: cannot close its memory", name)
 
 
 class Gateway:
@@ -135,4 +244,4 @@ class Gateway:
 
     def _on_request_end(self, record: RequestRecord) -> None:
         self.metrics.count_request(record.route, record.status)
-        access_log.log_request(record)
+        observe.log_request(record)

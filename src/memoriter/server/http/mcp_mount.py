@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, TypeVar
 from memoriter.errors import MemoriterError
 from memoriter.server import mcp
 from memoriter.server.http.responses import Receive, Refused, Scope, Send
-from memoriter.server.mcp.view import granted_access, session_key
+from memoriter.server.mcp.results import granted_access, session_key
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.config.gateway import GatewayLimits
-    from memoriter.server.http.agents import Agents
+    from memoriter.server.http.gateway import Agents
     from memoriter.server.http.guard import RequestRecord
     from memoriter.server.http.limits import WorkerLimit
-    from memoriter.server.mcp.http import McpHttpApp
+    from memoriter.server.mcp.server import McpHttpApp
     from memoriter.tools.tool import Tool
 
 T = TypeVar("T")

@@ -21,7 +21,7 @@ from memoriter.server.http.auth import is_unspecified, make_private_folder, url_
 from memoriter.server.http.gateway import Gateway
 
 if TYPE_CHECKING:
-    from memoriter.server.http.agents import SettingsLoader
+    from memoriter.server.http.gateway import SettingsLoader
 
 BACKLOG = 1024
 #: Time for a gateway that is listed as running to accept a connection.

@@ -32,7 +32,7 @@ def build(
     ``get_agent`` is called in a thread and may block. ``table`` contains the tools that ``agent.tools`` names, by
     default the table of operations. ``run`` runs a call in a thread; a gateway passes its own function, so that its
     limits apply. ``on_call`` is called with the name of a tool, the outcome of its call and the seconds. The access of
-    the caller is read from `memoriter.server.mcp.view` at each request.
+    the caller is read from `memoriter.server.mcp.results` at each request.
     """
     from memoriter.server.mcp.server import McpServer
 

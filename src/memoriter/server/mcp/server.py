@@ -1,4 +1,4 @@
-"""The MCP server: answers each request from a view of the agent.
+"""The MCP server over standard I/O and HTTP: answers each request from a view of the agent.
 
 Files, SQLite and embedders block, so each request runs in a thread. A cancelled request stops waiting immediately, and
 the external programs that it uses are stopped. Every failure becomes one sentence for the client.
@@ -7,29 +7,40 @@ the external programs that it uses are stopped. Every failure becomes one senten
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
+import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import RequestBodyLimitMiddleware, StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
+from starlette.responses import JSONResponse
 
 from memoriter import __version__, logs
+from memoriter.agent import ReloadingAgent
 from memoriter.async_memory import in_thread
 from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
-from memoriter.server.mcp import prompts, resources, results
+from memoriter.server.mcp import build, resources, results
 from memoriter.server.mcp.chatgpt import CHATGPT_CLIENT, TOOLS_FOR_CHATGPT, Connector
-from memoriter.server.mcp.view import View, granted_access
+from memoriter.server.mcp.results import View, granted_access, session_key
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Tool, grants
+from memoriter.tools.tool import Access, Tool, grants
 from memoriter.tools.toolbox import error_code, hide_folders
 
 if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Scope, Send
+
     from memoriter.agent import Agent
     from memoriter.records import Progress, ProgressCallback
-    from memoriter.server.mcp.http import McpHttpApp
 
 log = logs.get("mcp")
 
@@ -88,7 +99,7 @@ class McpServer:
 
     def asgi(self, *, max_body: int = 4 * 1024 * 1024) -> McpHttpApp:
         """Return an ASGI application for streamable HTTP. `McpHttpApp` explains how to mount it."""
-        from memoriter.server.mcp.http import McpHttpApp
+        from memoriter.server.mcp.server import McpHttpApp
 
         return McpHttpApp(self, max_body=max_body)
 
@@ -153,10 +164,10 @@ class McpServer:
     async def _list_prompts(
         self, _: Context, __: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=await self._ask(prompts.list_prompts))
+        return types.ListPromptsResult(prompts=await self._ask(resources.list_prompts))
 
     async def _get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._ask(lambda view: prompts.get_prompt(view, params.name, params.arguments or {}))
+        return await self._ask(lambda view: resources.get_prompt(view, params.name, params.arguments or {}))
 
     async def _complete(self, _: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
         ref, argument = params.ref, params.argument
@@ -222,3 +233,112 @@ def _progress_callback(ctx: Context, loop: asyncio.AbstractEventLoop) -> Progres
                 asyncio.run_coroutine_threadsafe(ctx.session.report_progress(steps, None, message), loop)
 
     return report
+
+
+class McpHttpApp:
+    """An ASGI application for one route. It runs once, for as long as its gateway.
+
+    Use ``Route("/mcp", endpoint=app)``, and ``async with app.running():`` in the lifespan of the gateway.
+    """
+
+    def __init__(self, server: McpServer, *, max_body: int) -> None:
+        self._server = server
+        self._manager = StreamableHTTPSessionManager(
+            server.server, stateless=True, max_request_body_size=max_body
+        )
+        self._app = RequestBodyLimitMiddleware(self._check_and_handle, max_body)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve within this context. Requests that are running at its end are cancelled."""
+        async with self._manager.run():
+            yield
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        await self._app(scope, receive, send)
+
+    async def _check_and_handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._manager.handle_request(scope, receive, send)
+            return
+        first = await receive()  # the complete body: the middleware has collected it
+        refusal = self._refusal(first.get("body", b""))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        messages = [first]
+
+        async def receive_again() -> Message:
+            return messages.pop() if messages else await receive()
+
+        await self._manager.handle_request(scope, receive_again, send)
+
+    def _refusal(self, body: bytes) -> JSONResponse | None:
+        try:
+            request = json.loads(body)
+            if request["method"] != "tools/call":
+                return None
+            self._server.check_access(str(request["params"]["name"]))
+        except MCPError as error:
+            details = {"code": error.code, "message": error.message, "data": error.data}
+            return JSONResponse({"jsonrpc": "2.0", "id": request.get("id"), "error": details}, 403)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return None  # the protocol reports a malformed request itself
+        return None
+
+
+#: Time for the memory to close. Its files are consistent without it, too.
+CLOSE_TIMEOUT_S = 3.0
+#: Maximum number of concurrent requests. Others wait.
+MAX_THREADS = 16
+
+
+def serve(agent: ReloadingAgent, *, access: Access, session: str | None = None) -> None:
+    """Serve until the client closes its end or a signal arrives."""
+    granted_access.set(access)
+    session_key.set(session)
+    logs.setup()  # until the settings are loaded, which may fail
+    if sys.stdin.isatty():
+        sys.stderr.write("Waiting for an MCP client on standard input. See `memoriter mcp --help`.\n")
+    # At the same time as the `mcp` package, which is slow to import.
+    agent.wake(load_model=True)
+    import anyio
+
+    anyio.run(_serve, agent)
+
+
+async def _serve(agent: ReloadingAgent) -> None:
+    import asyncio
+
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    server = build(agent).server
+    loop = asyncio.get_running_loop()
+    threads = ThreadPoolExecutor(MAX_THREADS, "memoriter-mcp")
+    loop.set_default_executor(threads)
+    status: int | None = None
+    async with stdio_server() as (read, write):
+        async with anyio.create_task_group() as group:
+
+            def end(number: int) -> None:
+                nonlocal status
+                status = 128 + number
+                group.cancel_scope.cancel()
+
+            for number in (signal.SIGINT, signal.SIGTERM):
+                with suppress(NotImplementedError):  # not on Windows
+                    loop.add_signal_handler(number, end, number)
+            await server.run(read, write, server.create_initialization_options())
+            group.cancel_scope.cancel()
+        # Running requests were cancelled. Give external programs a moment to stop.
+        with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True) as closing:
+            await anyio.to_thread.run_sync(threads.shutdown, abandon_on_cancel=True)
+            close = partial(agent.close, CLOSE_TIMEOUT_S, cancel=True)
+            await anyio.to_thread.run_sync(close, abandon_on_cancel=True)
+        if status is not None or closing.cancelled_caught:
+            # A thread is still working or reading standard input, and cannot be interrupted. Exit without it. Every
+            # write is atomic, so no file is left half-written.
+            sys.stderr.flush()
+            os._exit(status or 0)

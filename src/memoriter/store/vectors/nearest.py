@@ -14,8 +14,7 @@ import numpy as np
 from memoriter.errors import StoreError
 from memoriter.records import Identity
 from memoriter.store.database import Database
-from memoriter.store.keywords import Filter
-from memoriter.store.transactions import value
+from memoriter.store.protocol import Filter, value
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Rows, Vector, VectorIndex

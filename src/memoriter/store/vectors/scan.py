@@ -21,9 +21,7 @@ from memoriter.records import Identity
 from memoriter.store import cache, documents
 from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
-from memoriter.store.keywords import Filter
-from memoriter.store.rows import SnapshotValue, row_set
-from memoriter.store.transactions import value
+from memoriter.store.protocol import Filter, SnapshotValue, row_set, value
 from memoriter.store.vectors.nearest import allowed_rows, blocks
 from memoriter.store.vectors.sidefiles import (
     SideFiles,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.memory import Memory
     from memoriter.store import Index
-    from memoriter.store.transactions import Transactions
+    from memoriter.store.protocol import Transactions
 
 __all__ = ["DelayedWork", "Items", "count_namespaces", "items_of"]
 

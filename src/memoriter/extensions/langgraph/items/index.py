@@ -13,8 +13,7 @@ from memoriter.extensions.langgraph.items.store import Item, ItemStore
 from memoriter.index.follow import Follower, Indexed
 from memoriter.notes.chunking import chunk_passages
 from memoriter.records import Chunk, Document, Passage
-from memoriter.search.legs import complete, keyword_leg, vector_leg
-from memoriter.search.rank import Weights, total_scores
+from memoriter.search.rank import Weights, complete, keyword_leg, total_scores, vector_leg
 from memoriter.search.search import MAX_QUERY_CHARS
 from memoriter.store import Filter, Index
 from memoriter.text import query_terms

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import apsw
 
 from memoriter.errors import WriteError
-from memoriter.store.transactions import Connection, Transactions, value
+from memoriter.store.protocol import Connection, Transactions, value
 
 #: Integers below this are exact as floats.
 MAX_EXACT = 2.0**53
