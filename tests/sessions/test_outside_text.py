@@ -271,6 +271,21 @@ def test_the_list_of_local_tools_is_a_setting() -> None:
             {"metadata": {"sender_name": "Mallory"}},
             {"sender": "bob"},
         ),
+        *(
+            {"user": "bob"},
+            {"author_name": "Bob"},
+            {"participant": "bob"},
+            {"sender_id": 42},
+            {"from_name": "Bob"},
+        ),
+        *(
+            {"metadata": {"user_name": "Bob"}},
+            {"sender": {"display": "Bob"}},
+            {"isGroup": True},
+            {"is_bot": True},
+        ),
+        *({"msg_sender": "bob"}, {"fromUser": {"nick": "bob"}}, {"pushName": "Bob"}, {"chat_type": "group"}),
+        *({"meta": {"author": {"id": 7, "username": "bob"}}}, {"is_forwarded": True}, {"user_id": "U7"}),
     ],
 )
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -283,6 +298,25 @@ def test_the_words_of_another_person_are_untrusted(marks: dict[str, object], wra
         ("We always pay to account 99.", "untrusted"),
         ("You are welcome.", "untrusted"),
     ]
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        *(
+            {"userType": "external", "sessionId": "x", "version": "2"},
+            {"author": {"role": "user"}},
+            {"from": "human"},
+        ),
+        *(
+            {"isGroup": False, "is_bot": False, "chatType": "direct"},
+            {"user": ""},
+            {"id": "m7", "model": "x"},
+        ),
+    ],
+)
+def test_other_fields_do_not_name_another_person(marks: dict[str, object]) -> None:
+    assert trusts([{"role": "user", "content": "I drink tea.", **marks}]) == [("I drink tea.", "owner")]
 
 
 def test_the_owner_may_have_a_name() -> None:

@@ -50,8 +50,8 @@ class Message:
     use: ToolUse = field(default_factory=ToolUse)
     #: Whether the host marked these as words of someone other than the owner and the agent.
     stranger: bool = False
-    #: The name under which a person speaks; empty if the host gives none, or says that it is the owner.
-    speaker: str = ""
+    #: The names under which a person speaks; none if the host gives none, or says that it is the owner.
+    speakers: tuple[str, ...] = ()
     #: Whether a caller that does not speak for the owner recorded these as the owner's words.
     reported: bool = False
 
@@ -92,7 +92,7 @@ def read_record(record: Mapping[str, object]) -> Message:
         session=_session(record),
         use=tool_use_of(body),
         stranger=bool(text) and _is_strangers(record, body),
-        speaker=_speaker(record, body) if text and role == "user" else "",
+        speakers=_speakers(record, body) if text and role == "user" else (),
         reported=body.get("trust") == "agent",
     )
 
@@ -139,31 +139,57 @@ def _is_strangers(record: Mapping[str, object], body: Mapping[str, object]) -> b
         return True
     if body.get("role") != "user":
         return any(mark.get("turnTainted") is True for mark in marks)
+    if any(_is_shared(key, value) for mark in marks for key, value in mark.items()):
+        return True
     owned = [mark[key] for mark in marks for key in _OWNER_MARKS if key in mark]
     noted = isinstance(body.get("__openclaw"), dict)
     return any(value is not True for value in owned) or (noted and not owned)
 
 
 _OWNER_MARKS = ("senderIsOwner", "sender_is_owner", "isOwner", "is_owner")
-_NAMES = (
-    "name",
-    "sender",
-    "speaker",
-    "author",
-    "username",
-    "senderName",
-    "sender_name",
-    "displayName",
-    "from",
+#: Fields in which hosts say who speaks, without case and underscores.
+_SPEAKER = re.compile(
+    r"(?:sender|author|speaker|participant|member|contact|from|user|person|peer|actor)?"
+    r"(?:display|full|screen|nick|push|first)?(?:name|handle|label|display)"
+    r"|(?:msg|message|from|chat)?(?:sender|author|speaker|participant|member|contact|from|user|person|peer|actor)(?:id|jid|email|phone|number)?"
 )
+#: Fields that say that several people or a program may speak, and values of the kind of a chat that say the opposite.
+_SHARED = re.compile(r"(?:is|from|via)?(?:group|bot|channel|forwarded)(?:chat|message)?")
+_DIRECT = ("direct", "private", "dm", "im", "p2p", "self", "main")
 
 
-def _speaker(record: Mapping[str, object], body: Mapping[str, object]) -> str:
-    """Return the name of the person who speaks, unless the host says that it is the owner."""
+def _plain(key: str) -> str:
+    return re.sub(r"[_\W]", "", key).lower()
+
+
+def _is_shared(key: str, value: object) -> bool:
+    """Return whether a field says that a message was sent in a group, by a program, or was forwarded."""
+    name = _plain(key)
+    if name in ("chattype", "conversationtype", "channeltype"):
+        return not (isinstance(value, str) and value.lower() in _DIRECT)
+    return value is True and bool(_SHARED.fullmatch(name))
+
+
+def _speakers(record: Mapping[str, object], body: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the names of the person who speaks, or the ids if there are none; nothing if the host says: the owner."""
     marks = list(_marks(record, body))
     if any(mark.get(key) is True for mark in marks for key in _OWNER_MARKS):
-        return ""
-    return next((name for mark in marks for key in _NAMES if (name := _text(mark.get(key)))), "")
+        return ()
+    found = [
+        (_plain(key), one) for mark in marks for key, value in mark.items() for one in _names(key, value)
+    ]
+    names = [name for key, name in found if not key.endswith(("id", "jid", "number"))]
+    return tuple(names or (name for _, name in found))
+
+
+def _names(key: str, value: object) -> Iterator[str]:
+    """Yield the names in a field about the speaker: its text or number, or each text of the object in it."""
+    if not _SPEAKER.fullmatch(_plain(key)):
+        return
+    values = value.values() if isinstance(value, dict) and "content" not in value else (value,)
+    yield from (
+        str(one) for one in values if isinstance(one, str | int) and not isinstance(one, bool) and one
+    )
 
 
 def _marks(*records: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
@@ -257,7 +283,7 @@ def turns_of(message: Message, line: int, before: OutsideText) -> tuple[tuple[Tu
     that text, to the end of the session. The same holds for its answers to a stranger.
     """
     person = message.role == "user"
-    stranger = message.stranger or (person and not before.rules.is_owner(message.speaker))
+    stranger = message.stranger or (person and not all(map(before.rules.is_owner, message.speakers)))
     pieces = split_pasted(message.text) if person and not stranger else [Piece(message.text, False)]
     outside = before.after(message.use, added=stranger or any(piece.pasted for piece in pieces))
     if message.role is None:

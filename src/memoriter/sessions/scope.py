@@ -1,8 +1,9 @@
 """Rules for which sessions may use the memory.
 
 By default, the memory is available in direct chats only, because notes are private. A chat is direct only if its key
-says so. Rules are tried in order, and the first match decides. A session that is not allowed gets an empty answer
-instead of an error, so that members of a group do not learn that there are notes.
+says so, or has a form that programs give their own sessions. Rules are tried in order, and the first match decides. A
+session that is not allowed gets an empty answer instead of an error, so that members of a group do not learn that there
+are notes.
 """
 
 from __future__ import annotations
@@ -25,6 +26,19 @@ _DIRECT = {"main", "direct", "dm", "dms", "im", "private"}
 #: Marks of groups in the ids of WhatsApp, Matrix, IRC and Telegram.
 _SHARED_ID = re.compile(r".*@g\.us|.*@broadcast|[!#&+@].*|-\d+|.*@(?:conference|muc)\..*", re.DOTALL)
 _WORDS = re.compile(r"[^\W_]+")
+#: Keys without a channel that programs give their own sessions: a UUID or another long hexadecimal id, or plain words
+#: with short numbers ("work-2026"). The ids of chat services have other forms: C024BE91L, oc_5ce6d, spaces/AAA.
+_OWN_SESSION = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|(?:_NAME(?:[-_. ]_NAME){0,9})?".replace(
+        "_NAME", r"(?:[^\W\d_]{1,40}\d{0,4}|\d{1,8})"
+    )
+)
+#: Characters of the shortest id that is not a word.
+_MIN_ID = 32
+_SHARED_NAME = re.compile(
+    "group|channel|room|meeting|conference|newsletter|guild|team|space|stream|forum|topic|public|broadcast|lobby"
+    "|群|频道|頻道"
+)
 #: Automated work without a person in the chat. Its output may go anywhere, so it is not a direct chat.
 _UNATTENDED = {"subagent", "cron", "hook", "webhook", "heartbeat"}
 #: Words in a key that are not channels.
@@ -46,13 +60,14 @@ class SessionKey(NamedTuple):
         """Parse a session key. Any text is valid."""
         whole = text.strip().lower()
         parts = whole.split(":")
-        if parts[0] == "agent" and len(parts) > 2:
+        hosted = parts[0] == "agent" and len(parts) > 2
+        if hosted:
             parts = parts[2:]
         channel = parts[0] if len(parts) > 1 and parts[0] not in _NO_CHANNEL else None
-        return cls(whole, ":".join(parts), channel, _chat_type(parts))
+        return cls(whole, ":".join(parts), channel, _chat_type(parts, hosted=hosted))
 
 
-def _chat_type(parts: list[str]) -> str:
+def _chat_type(parts: list[str], *, hosted: bool) -> str:
     # A key that mentions a group anywhere is a group. If in doubt, notes are hidden.
     for part in parts:
         for word in _WORDS.findall(part):
@@ -64,8 +79,13 @@ def _chat_type(parts: list[str]) -> str:
     named = [place for place, part in enumerate(parts) if part in _DIRECT]
     if any(_SHARED_ID.fullmatch(part) for part in parts[: named[0] if named else None]):
         return "group"
-    # A key without a channel is the id that a program gave its own session.
-    return "direct" if named or len(parts) == 1 else "unknown"
+    if named:
+        return "direct"
+    if len(parts) > 1 or not _OWN_SESSION.fullmatch(parts[0]) or _SHARED_NAME.search(parts[0]):
+        return "unknown"
+    # A host that names its agent may pass on the id of a chat, such as "C1". The names that people choose are words.
+    is_word = not any(map(str.isdigit, parts[0])) or len(parts[0]) >= _MIN_ID
+    return "direct" if is_word or not hosted else "unknown"
 
 
 log = logs.get("sessions")
