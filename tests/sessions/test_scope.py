@@ -31,7 +31,7 @@ KINDS = [
         "feishu:oc_1", "GROUP_1", "discord:guild:1:2", "mattermost:team:x",
     )),
     ("agent:main:matrix:dm:@anna:example.org", True),
-    *((key, True) for key in ("work-2026", "agent:main:web", "user-7", "s1", "", "main", "a" * 32, "Notes of May", "2026-11-17")),
+    *((key, True) for key in ("work-2026", "agent:main:web", "user-7", "s1", "", "a" * 32, "Notes of May", "run-3f2a")),
     *((key, False) for key in (
         "C024BE91L", "G0123ABCD", "oc_5ce6d572455d3611", "4711@chatroom", "spaces/AAA", "12@newsletter", "GROUPCHAT",
         "channel1", "chatroom", "agent:main:C1", "agent:main:U42", "123456789012345678", "-1001234", "!abc", "#ge",

@@ -29,7 +29,7 @@ _WORDS = re.compile(r"[^\W_]+")
 #: Keys without a channel that programs give their own sessions: a UUID or another long hexadecimal id, or plain words
 #: with short numbers ("work-2026"). The ids of chat services have other forms: C024BE91L, oc_5ce6d, spaces/AAA.
 _OWN_SESSION = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|(?:_NAME(?:[-_. ]_NAME){0,9})?".replace(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|(?:_NAME(?:[-_. ]_NAME|-[0-9a-f]{4,12}){0,9})?".replace(
         "_NAME", r"(?:[^\W\d_]{1,40}\d{0,4}|\d{1,8})"
     )
 )

@@ -82,7 +82,7 @@ _OWN_MARK = re.compile(
 )
 #: A dash or an arrow between a lead and the text.
 _DASH = re.compile(r"\s(?:-{1,3}|[–—|→➜]|//|=>)\s|——")
-#: The start of a line that nobody speaks: brackets, bullets, numbers of a list, headings, addresses, times.
+#: The start of a line that is not speech: brackets, bullets, numbers of a list, headings, addresses, times.
 _MARKED = re.compile(
     r"\s{0,8}(?:[^\w\s\"'“„‘«「『¿¡$€£¥#]|#(?=[\s#])|_{2}|\d{1,3}[.)）、](?=\s|[^\W\d])|https?://|www\."
     r"|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}|\d{1,2}[:.]\d{2}(?!\d)"
