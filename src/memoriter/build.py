@@ -255,7 +255,12 @@ def build_reranker(settings: Settings) -> Reranker | None:
     """Return the reranker, unless the settings switch it off. It loads its model at first use."""
     from memoriter.search.rerank import bundled
 
-    return bundled() if settings.search.rerank else None
+    if not settings.search.rerank:
+        return None
+    if settings.search.reranker == "bundled":
+        return bundled()
+    reranker: Reranker = offers("rerankers")[settings.search.reranker].load()(settings)
+    return reranker
 
 
 def build_judge(settings: Settings) -> Judge | None:

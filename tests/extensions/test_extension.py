@@ -177,6 +177,29 @@ def test_the_importer_of_the_page_recognises_its_files(home: Path) -> None:
     assert {entry["text"] for entry in entries} == {"Alice drinks green tea", "The rent is due on the fifth"}
 
 
+def test_the_reranker_of_the_page_orders_the_hits(home: Path) -> None:
+    path = installed_from_the_page(home / "site")
+    long = "The cat sleeps on the red sofa in the warm living room beside the old piano all afternoon long."
+    (home / "notes" / "MEMORY.md").write_text(
+        f"# Long\n\n{long}\n\n# Short\n\nThe cat sleeps on the sofa.\n", "utf-8"
+    )
+    assert run(path, home, "config", "set", "search.reranker", "example").returncode == 0
+    found = json.loads(run(path, home, "search", "cat sleeps on the sofa", "--json", "--explain").stdout)
+    assert "The cat sleeps on the sofa." in found["results"][0]["snippet"]
+    refused = run(path, home, "config", "set", "search.reranker", "exampel")
+    assert "Did you mean 'example'?" in refused.stderr
+
+
+def test_the_host_of_the_page_is_connected_and_removed(home: Path) -> None:
+    path = installed_from_the_page(home / "site")
+    assert (
+        run(path, home, "install", "example", "--home", str(home)).stdout == f"{home}/memory.json: written\n"
+    )
+    assert json.loads((home / "memory.json").read_text("utf-8"))[-1] == "mcp"
+    assert run(path, home, "uninstall", "example", "--home", str(home)).stdout == "Removed.\n"
+    assert not (home / "memory.json").exists()
+
+
 def test_an_unknown_vector_engine_is_refused_with_the_one_that_was_probably_meant(home: Path) -> None:
     path = installed_from_the_page(home / "site")
     refused = run(path, home, "config", "set", "index.vector_engine", "exmple")

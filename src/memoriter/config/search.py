@@ -119,6 +119,10 @@ class SearchSettings(Section):
         description="Whether a small model reads the best candidates and orders them again. `off` saves about 50 ms "
         "for each search. Without an embedder it is not used.",
     )
+    reranker: str = Field(
+        default="bundled",
+        description="The model that reads them: `bundled`, or one that an extension offers.",
+    )
     snippet_chars: Whole = Field(
         default=700, ge=40, le=100_000, description="Maximum number of characters in a snippet."
     )
@@ -143,6 +147,14 @@ class SearchSettings(Section):
             weights = f"vector_weight ({self.vector_weight:g}) and text_weight ({self.text_weight:g})"
             raise ValueError(f"{weights} must sum to 1: set both")
         return self
+
+    @field_validator("reranker")
+    @classmethod
+    def _is_a_reranker(cls, name: str) -> str:
+        known = ("bundled", *offers("rerankers"))
+        if name not in known:
+            raise ValueError(f"there is no such reranker. {suggest(name, known)}")
+        return name
 
 
 class ScopeRuleSettings(Section):
