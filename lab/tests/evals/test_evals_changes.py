@@ -101,8 +101,8 @@ def test_a_judge_is_measured_by_group() -> None:
     none, half, full = "0.0 % (0 of 1)", "50.0 % (1 of 2)", "100.0 % (1 of 1)"
     assert judge(pairs, lambda earlier, _: scores[earlier], [0.5]) == {
         "AUROC": {"all": "0.750", "en": "1.000", "zh": "1.000", "long": "1.000", "entry": "0.500"},
-        "changes above 0.50": {"all": half, "en": full, "zh": none, "long": none, "entry": half},
-        "pairs that stand above 0.50": {"all": half, "en": full, "zh": none, "long": none, "entry": full},
+        "changes above 0.500": {"all": half, "en": full, "zh": none, "long": none, "entry": half},
+        "pairs that stand above 0.500": {"all": half, "en": full, "zh": none, "long": none, "entry": full},
     }
 
 
