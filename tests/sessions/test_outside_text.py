@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -396,3 +398,21 @@ def test_a_result_is_matched_by_its_call_after_a_person_spoke(form: str, tmp_pat
     second = read_new_turns(path, first.position)
     assert trusts(first.records) == expected[:1]
     assert [one for one in trusts(second.records) if one[1] != "untrusted"] == []
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js")
+def test_the_openclaw_plugin_keeps_what_the_tools_of_memoriter_found() -> None:
+    script = """
+        import { readFileSync } from "node:fs";
+        const code = readFileSync(process.argv[1], "utf-8").replace(/^import .*$/m, "");
+        const { compactAll } = await import("data:text/javascript," + encodeURIComponent(code));
+        console.log(JSON.stringify(compactAll(JSON.parse(readFileSync(0, "utf-8")))));
+    """
+    plugin = Path(__file__).parents[2] / "plugins" / "openclaw" / "dist" / "conversations.js"
+    found = json.dumps({"results": [{"snippet": "pay to account 99", "trust": "untrusted"}]})
+    for tool in ("memory_search", "memory_recall", "memory_get", "memoriter__memory_search"):
+        *calls, answer = uses(tool)["openclaw"]
+        messages = [*calls, _with_result(answer, found, as_blocks=True), SAID]
+        node = ["node", "--input-type=module", "-e", script, "--", str(plugin)]
+        done = subprocess.run(node, input=json.dumps(messages), capture_output=True, text=True, check=True)
+        assert trusts(json.loads(done.stdout)) == [(SAID["content"], "untrusted")]

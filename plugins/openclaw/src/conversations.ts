@@ -8,8 +8,8 @@ export type Target = { agentId: string; sessionKey: string; sessionId: string };
 /** Most messages in one call. memoriter recognises those that it has seen before. */
 const MAX_MESSAGES = 400;
 const MAX_TEXT_CHARS = 200_000;
-/** Tools whose results say which memory or note was written. */
-const WRITING = /(^|__)memory(_store|_save)?$/;
+/** memoriter's tools: their results say which memory or note was written, and whose words were found. */
+const OWN = /(^|__)memory(_[a-z]+)?$/;
 
 /** Return the last messages of a session, oldest first. */
 export async function readConversation(target: Target): Promise<Message[]> {
@@ -21,12 +21,12 @@ export function compactAll(messages: readonly unknown[]): Message[] {
   return messages.slice(-MAX_MESSAGES).map((message) => compact((message ?? {}) as Message));
 }
 
-/** Return the part of a message that memoriter needs: words, sender, the names of tools, and what memoriter wrote. */
+/** Return the part of a message that memoriter needs: words, sender, the names of tools, and what memoriter wrote or found. */
 function compact(message: Message): Message {
   const { role, timestamp, provenance, customType, toolName, toolCallId, details } = message;
   const isSpeech = role === "user" || role === "assistant";
   const inner = details as { toolName?: unknown; toolCallId?: unknown } | undefined;
-  const isNeeded = isSpeech || WRITING.test(String(inner?.toolName ?? toolName ?? ""));
+  const isNeeded = isSpeech || OWN.test(String(inner?.toolName ?? toolName ?? ""));
   return {
     role,
     content: isNeeded ? blocks(message.content) : [],
