@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,6 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from memoriter.entries.drafts import Draft
+from memoriter.errors import WriteError
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
 
@@ -101,3 +105,67 @@ def test_a_name_with_a_lone_surrogate_is_an_unknown_argument(toolbox: Toolbox) -
     outcome, result = toolbox.outcome("memory.search", '{"que\\ud800ry": "tea"}')
     assert outcome == "invalid"
     assert result["error"].startswith("memory.search has no argument 'que?ry'.")
+
+
+def calls_of(function: Callable[[], object]) -> int:
+    """Count the calls of Python functions that a function needs."""
+    count = 0
+
+    def count_call(_frame: object, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count_call)
+    try:
+        function()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        (
+            "memory_search",
+            {f"k{number}": 1 for number in range(30_000)},
+            "memory_search has no argument 'k0', 'k1', 'k2' and 29,997 others. Its arguments are: query,",
+        ),
+        (
+            "memory_search",
+            {"query": "a b " * 500_000},
+            "`query` must be a string of at most 10,000 characters.",
+        ),
+        (
+            "memory_recall",
+            {"query": "a b " * 500_000},
+            "`query` must be a string of at most 10,000 characters.",
+        ),
+        ("memory_store", {"text": "a b " * 500_000}, "An entry has at most"),
+    ],
+)
+def test_a_call_that_is_too_large_is_refused_before_any_work(
+    open_memory: Any, name: str, arguments: dict[str, object], says: str
+) -> None:
+    toolbox = Toolbox(open_memory(), access="write")
+    toolbox.call(name, {"query": "a", "text": "I prefer tea."})  # opens what it needs
+    results = []
+    calls = calls_of(lambda: results.append(toolbox.call(name, arguments)))
+    assert results[0]["error"].startswith(says)
+    assert calls < 5_000
+
+
+class Unread(str):
+    """A text that nothing may cut or fold."""
+
+    def __getitem__(self, _: object) -> str:
+        raise AssertionError("the text was read")
+
+    def lower(self) -> str:
+        raise AssertionError("the text was read")
+
+
+def test_a_text_that_is_too_long_for_an_entry_is_refused_unread() -> None:
+    with pytest.raises(WriteError, match="at most 2000"):
+        Draft(Unread("a b " * 600)).clean()

@@ -163,7 +163,7 @@ def test_memory_stats_counts(toolbox: Toolbox) -> None:
         ({}, "memory_search needs `query`."),
         (None, "memory_search needs `query`."),
         ({"query": None}, "memory_search needs `query`."),
-        ({"query": 7}, "`query` must be a string."),
+        ({"query": 7}, "`query` must be a string of at most 10,000 characters."),
         ({"query": "x", "maxResults": 0}, "`maxResults` must be a whole number between 1 and 100."),
         ({"query": "x", "maxResults": "many"}, "`maxResults` must be a whole number between 1 and 100."),
         ({"query": "x", "maxResults": 1.5}, "`maxResults` must be a whole number between 1 and 100."),

@@ -135,6 +135,8 @@ class Draft:
 
     def clean(self) -> Draft:
         """Return the draft without secrets, private spans and control characters, or raise if it is not a statement."""
+        if len(self.text) > MAX_CHARS:  # before any work, so that a long text costs nothing
+            raise WriteError(sentence("entry.too_long", limit=MAX_CHARS, length=len(self.text)))
         text = _CONTROLS.sub("", redact(without_private(self.text))).strip()
         if not any(char.isalnum() for char in text):
             raise WriteError(sentence("entry.empty"))

@@ -15,7 +15,18 @@ from memoriter import logs
 from memoriter.errors import BadArgument, StoreError
 from memoriter.records import EntryHit, EntryType, Level, Receipt, Selection, Trust, level_of
 from memoriter.sentences import sentence
-from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Result, Score, Shape, Tool
+from memoriter.tools.tool import (
+    MAX_QUERY,
+    Arguments,
+    Call,
+    Count,
+    Degraded,
+    Prose,
+    Result,
+    Score,
+    Shape,
+    Tool,
+)
 
 log = logs.get("tools")
 
@@ -155,7 +166,7 @@ class ManageResult(Shape):
 class MemoryRecallArguments(Arguments):
     """Arguments of `memory_recall`."""
 
-    query: str = Field(description="Words or a question, in any language.")
+    query: str = Field(max_length=MAX_QUERY, description="Words or a question, in any language.")
     limit: int = Field(default=5, ge=1, le=100, description="Maximum number of entries.")
 
 
@@ -176,7 +187,7 @@ class MemoryForgetArguments(Arguments):
         validation_alias=AliasChoices("memoryId", "memory_id", "id"),
         description="The id of the entry.",
     )
-    query: str | None = Field(default=None, description="What the entry says.")
+    query: str | None = Field(default=None, max_length=MAX_QUERY, description="What the entry says.")
     erase: bool = Field(default=False, description="Erase it for good. Without this, it is hidden.")
 
 
@@ -233,7 +244,9 @@ class ManageArguments(Arguments):
         default=[],
         description="Words to find it by, for `add`; tags to filter by, for `list`, `search` and `export`.",
     )
-    query: str | None = Field(default=None, description="Words or a question, for `search`.")
+    query: str | None = Field(
+        default=None, max_length=MAX_QUERY, description="Words or a question, for `search`."
+    )
     id: str | None = Field(default=None, description="The id of the entry, for `delete`.")
     data: str | None = Field(default=None, description="Lines of an export, for `import`.")
     limit: int | None = Field(

@@ -10,6 +10,7 @@ from pydantic import AliasChoices, ConfigDict, Field
 from memoriter.memory import parts_of
 from memoriter.records import Answer, EntryType, Excerpt, Hit, Level, Query, Source, Status, Trust
 from memoriter.tools.tool import (
+    MAX_QUERY,
     Arguments,
     Call,
     Count,
@@ -33,7 +34,7 @@ GET_CHARS = 12_000
 class SearchArguments(Arguments):
     """Arguments of `memory_search`."""
 
-    query: str = Field(description="Words or a question, in any language.")
+    query: str = Field(max_length=MAX_QUERY, description="Words or a question, in any language.")
     max_results: int | None = Field(default=None, ge=1, le=100, description="Maximum number of results.")
     min_score: float | None = Field(
         default=None, ge=0, le=1, description="Leave out results with a lower score."

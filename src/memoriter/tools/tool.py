@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
@@ -43,6 +43,12 @@ Outcome = Literal[
     "ok", "unknown", "invalid", "not_found", "refused", "conflict", "disabled", "failed", "broken"
 ]
 """Outcome of a call. `conflict`: the data changed in the meantime. `failed`: an expected failure. `broken`: a bug."""
+
+#: Unknown names of arguments that an error repeats, and characters of each.
+MAX_NAMED = 3
+MAX_NAME = 60
+#: Characters of a query. A longer one is a document.
+MAX_QUERY = 10_000
 
 #: The last second that has a date, in seconds since the epoch.
 LATEST = 253_402_300_799
@@ -117,6 +123,26 @@ def json_schema(model: type[BaseModel]) -> Schema:
         for described in plain.get("properties", {}).values():
             described.pop("default", None)
     return {"type": "object", "properties": {}, "required": [], **plain}
+
+
+@cache
+def _names(model: type[Arguments]) -> Mapping[str, tuple[str, ...]]:
+    """Return the names by which callers may pass each argument, by its name in the schema."""
+    names = {}
+    for argument, (name, info) in zip(
+        json_schema(model)["properties"], model.model_fields.items(), strict=True
+    ):
+        aliases = info.validation_alias
+        others = aliases.choices if isinstance(aliases, AliasChoices) else ()
+        names[argument] = tuple(dict.fromkeys((argument, *map(str, others), name)))
+    return names
+
+
+@cache
+def _schemas(model: type[Arguments]) -> Mapping[str, Schema]:
+    """Return the schema of each argument by all of its names."""
+    properties = json_schema(model)["properties"]
+    return {name: properties[argument] for argument, names in _names(model).items() for name in names}
 
 
 def _plain(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
@@ -236,44 +262,43 @@ class Tool:
     def check(self, arguments: Mapping[str, object]) -> Arguments:
         """Return the arguments as their model. Raises `BadArgument` with one sentence per wrong argument."""
         # Models send null for arguments that they leave out.
-        # pydantic cannot name an argument with a lone surrogate.
-        named = {name.encode("utf-8", "replace").decode(): value for name, value in arguments.items()}
-        values = {name: value for name, value in named.items() if value is not None}
+        known = _schemas(self.arguments)
+        values = {name: value for name, value in arguments.items() if name in known and value is not None}
+        unknown = [name for name, value in arguments.items() if name not in known and value is not None]
+        # JSON may hold half a surrogate pair, which no answer can.
+        named = [name[:MAX_NAME].encode("utf-8", "replace").decode() for name in unknown[:MAX_NAMED]]
+        problems = dict[str, str]()
         try:
-            return self.arguments.model_validate(
-                {name: _readable(name, value, self._property(name)) for name, value in values.items()}
-            )
+            readable = {name: _readable(name, value, known[name]) for name, value in values.items()}
+            checked = self.arguments.model_validate(readable)
+            if not unknown:
+                return checked
         except ValidationError as error:
-            problems = {str(problem["loc"][0]): problem["type"] for problem in error.errors()}
+            problems = {
+                str(problem["loc"][0]): problem["type"] for problem in error.errors(include_input=False)
+            }
         except RecursionError:
             raise BadArgument("The arguments are nested too deeply.", *values) from None
         # An unknown name comes first: it often explains why a required argument is missing.
-        ordered = sorted(problems.items(), key=lambda problem: problem[1] != "extra_forbidden")
-        sentences = [self._sentence(name, problem) for name, problem in ordered]
-        raise BadArgument(" ".join(sentences), *(name for name, _ in ordered))
+        sentences = [self._unknown(named, len(unknown))] if unknown else []
+        sentences += [self._sentence(name, problem) for name, problem in problems.items()]
+        raise BadArgument(" ".join(sentences), *named, *problems)
 
     def names_of(self, argument: str) -> tuple[str, ...]:
         """Return the names by which callers may pass an argument; the first is the name in the schema."""
-        position = list(self.schema()["properties"]).index(argument)
-        name, info = list(self.arguments.model_fields.items())[position]
-        aliases = info.validation_alias
-        others = aliases.choices if isinstance(aliases, AliasChoices) else ()
-        return tuple(dict.fromkeys((argument, *map(str, others), name)))
+        return _names(self.arguments)[argument]
 
-    def _property(self, name: str) -> Schema:
-        """Return the schema of an argument by any of its names."""
-        for argument, schema in self.schema()["properties"].items():
-            if name in self.names_of(argument):
-                return dict(schema)
-        return {}
+    def _unknown(self, named: Sequence[str], count: int) -> str:
+        """Return the sentence about unknown names. It repeats a few of them and counts the others."""
+        others = f" and {count - len(named):,} others" if count > len(named) else ""
+        listed = ", ".join(map(repr, named)) + others
+        known = ", ".join(self.schema()["properties"]) or "none"
+        return f"{self.name} has no argument {listed}. Its arguments are: {known}."
 
     def _sentence(self, name: str, problem: str) -> str:
-        if problem == "extra_forbidden":
-            known = ", ".join(self.schema()["properties"]) or "none"
-            return f"{self.name} has no argument {name!r}. Its arguments are: {known}."
         if problem == "missing":
             return f"{self.name} needs `{name}`."
-        return f"`{name}` must be {expected(self._property(name))}."
+        return f"`{name}` must be {expected(_schemas(self.arguments)[name])}."
 
     def signature(self) -> inspect.Signature:
         """Return the signature of the tool as a Python function."""

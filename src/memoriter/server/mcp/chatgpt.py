@@ -16,7 +16,7 @@ from pydantic import Field
 
 from memoriter.errors import BadArgument
 from memoriter.records import referenced_id
-from memoriter.tools.tool import Arguments, Call, Schema, Shape, Tool, json_schema
+from memoriter.tools.tool import MAX_QUERY, Arguments, Call, Schema, Shape, Tool, json_schema
 
 if TYPE_CHECKING:
     from memoriter.records import Excerpt, Hit, Source
@@ -46,7 +46,7 @@ class Connector(Tool):
 class ConnectorSearchArguments(Arguments):
     """Arguments of `search`."""
 
-    query: str = Field(description="Words or a question, in any language.")
+    query: str = Field(max_length=MAX_QUERY, description="Words or a question, in any language.")
 
 
 class FetchArguments(Arguments):
