@@ -81,7 +81,6 @@ if TYPE_CHECKING:
     from memoriter.notes.collection import Notes as Notes
     from memoriter.notes.collection import Quote as Quote
     from memoriter.notes.editing import NoteText as NoteText
-    from memoriter.notes.exchange import FolderExchange as FolderExchange
     from memoriter.recall.inject import Recalled as Recalled
     from memoriter.recall.render import Language as Language
     from memoriter.recall.render import Line as Line
@@ -99,8 +98,6 @@ if TYPE_CHECKING:
     from memoriter.records import EntryState as EntryState
     from memoriter.records import EntryType as EntryType
     from memoriter.records import Excerpt as Excerpt
-    from memoriter.records import ExchangedNote as ExchangedNote
-    from memoriter.records import ExchangeReport as ExchangeReport
     from memoriter.records import Explanation as Explanation
     from memoriter.records import Facets as Facets
     from memoriter.records import Hit as Hit
@@ -125,7 +122,6 @@ if TYPE_CHECKING:
     from memoriter.records import SyncReport as SyncReport
     from memoriter.records import Trust as Trust
     from memoriter.records import Turn as Turn
-    from memoriter.records.reports import ExchangeAction as ExchangeAction
     from memoriter.sessions.transcript_writer import TranscriptWriter as TranscriptWriter
     from memoriter.tools.tool import Access as Access
     from memoriter.tools.tool import Arguments as Arguments
@@ -161,14 +157,12 @@ _NAMES = {
     "memory": "Memory",
     "notes.collection": "ErasedLines NoteList Notes Quote",
     "notes.editing": "NoteText",
-    "notes.exchange": "FolderExchange",
     "recall.inject": "Recalled",
     "recall.render": "Language Line Whose",
     "records": "Answer Bucket CleanedUp Collection Considered Entry EntryEvent EntryHit EntryPage EntrySort "
-    "EntryState EntryType Excerpt ExchangedNote ExchangeReport Explanation Facets Hit "
+    "EntryState EntryType Excerpt Explanation Facets Hit "
     "Identity Imported Level NoteChunk NoteFile NoteLine Part Problem Query Recall "
     "RecallHead RecallPage Receipt Remembered Saved Selection Source Status SyncReport Trust Turn",
-    "records.reports": "ExchangeAction",
     "sessions.transcript_writer": "TranscriptWriter",
     "tools.tool": "Access Arguments Call Outcome Shape Tool",
     "tools.toolbox": "Toolbox",

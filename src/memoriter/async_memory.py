@@ -195,7 +195,6 @@ class AsyncMemory(_Forwarding[Memory]):
     summarise_transcript = forward(Memory.summarise_transcript)
     flush = forward(Memory.flush)
     transcript_writer = forward(Memory.transcript_writer)
-    exchange = forward(Memory.exchange)
     mark_changed = forward(Memory.mark_changed)
     status = forward(Memory.status)
     count_stale = forward(Memory.count_stale)

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from memoriter.entries.extract import Extractor
     from memoriter.llm import Chat
     from memoriter.notes.collection import Notes
-    from memoriter.notes.exchange import FolderExchange
     from memoriter.notes.notebook import Notebook
     from memoriter.notes.writer import NoteWriter
     from memoriter.search.changes import Judge
@@ -287,24 +286,6 @@ def build_notes(settings: Settings, engine: Engine, notebook: Callable[[], Noteb
     workspace = build_workspace(settings)
     editor = NoteEditor(workspace, changed=engine.mark_changed, was_there=lambda: was_there(engine))
     return Notes(workspace, _sessions(settings), lambda: engine.index, notebook, editor)
-
-
-def build_exchange(settings: Settings, engine: Engine, folder: Path) -> FolderExchange:
-    """Build what keeps a folder in step with the notes of the workspace."""
-    from memoriter.files.durable import make_folder
-    from memoriter.notes.exchange import FolderExchange, NoteSide, check_apart, owner_of
-
-    check_apart(settings.workspace, folder)
-    make_folder(folder)
-    name = settings.files.folder
-    memory = Workspace(settings.workspace, folder=name, name=settings.workspace_name)
-    return FolderExchange(
-        NoteSide(memory, engine.mark_changed, lambda: was_there(engine)),
-        NoteSide(Workspace(folder, folder=name), lambda: None, lambda: False),
-        folder,
-        name,
-        owner_of(settings.store.name or settings.workspace_name, settings.agent),
-    )
 
 
 def was_there(engine: Engine) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from memoriter.build import build_engine, build_exchange, build_store, gateway_files, share_files
+from memoriter.build import build_engine, build_store, gateway_files, share_files
 from memoriter.engines import Engine
 from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.errors import StoreError
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.entries import Entries
     from memoriter.entries.drafts import DraftFields
-    from memoriter.notes.exchange import FolderExchange
     from memoriter.recall.inject import Recalled
     from memoriter.sessions.transcript_writer import TranscriptWriter
 
@@ -380,10 +379,6 @@ class Memory:
         return self._parts.mark_if_saved(
             self._parts.writer.flush(messages, session, window=window, tokens=tokens)
         )
-
-    def exchange(self, folder: Path | str) -> FolderExchange:
-        """Return what keeps a folder of Markdown files in step with the notes of the workspace."""
-        return build_exchange(self.settings, self._engine, Path(folder).expanduser().absolute())
 
     def mark_changed(self) -> None:
         """Record that files were just written, so that the next search indexes them first."""

@@ -16,10 +16,10 @@ from memoriter import Memory
 from memoriter.config import Settings, load
 from memoriter.errors import BackupError, StoreError
 from memoriter.extensions.backup.migrating import migrate
+from memoriter.extensions.backup.table_copy import TABLES
 from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
 from memoriter.records import Turn
-from memoriter.store.table_copy import TABLES
 from memoriter.testing import HashEmbedder
 
 

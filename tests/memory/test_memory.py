@@ -353,7 +353,6 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "transcript_writer": (("s",), {}),
     "allows": ((None,), {}),
     "prompt_section": (({},), {}),
-    "exchange": (("folder",), {}),
 }
 PUBLIC = [name for name in vars(Memory) if not name.startswith("_") and name not in ("open", "close")]
 

@@ -17,9 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from memoriter import Memory
 from memoriter.errors import WriteError
+from memoriter.extensions.exchange.folder import MANIFEST, ExchangedNote, exchange
 from memoriter.files import edits
-from memoriter.notes.exchange import MANIFEST
-from memoriter.records import ExchangedNote
 from memoriter.testing import HashEmbedder
 
 if TYPE_CHECKING:
@@ -48,10 +47,10 @@ def notes(root: Path) -> dict[str, str]:
 def test_changes_of_one_side_are_copied_to_the_other(
     open_memory: OpenMemory, workspace: Path, folder: Path
 ) -> None:
-    exchange = open_memory().exchange(folder)
+    both = exchange(open_memory(), folder)
     write(workspace, "memory/a.md", "A")
     write(workspace, "MEMORY.md", "M")
-    first = exchange.pull()
+    first = both.pull()
     assert [(note.path, note.action) for note in first.notes] == [
         ("MEMORY.md", "pulled"),
         ("memory/a.md", "pulled"),
@@ -61,12 +60,12 @@ def test_changes_of_one_side_are_copied_to_the_other(
     write(folder, "memory/a.md", "A changed")
     write(folder, "memory/deep/b.md", "B")
     (folder / "MEMORY.md").unlink()
-    assert [(note.path, note.action) for note in exchange.pull().notes] == [
+    assert [(note.path, note.action) for note in both.pull().notes] == [
         ("MEMORY.md", "to push"),
         ("memory/a.md", "to push"),
         ("memory/deep/b.md", "to push"),
     ]
-    assert [(note.path, note.action) for note in exchange.push().notes] == [
+    assert [(note.path, note.action) for note in both.push().notes] == [
         ("MEMORY.md", "removed there"),
         ("memory/a.md", "pushed"),
         ("memory/deep/b.md", "pushed"),
@@ -74,11 +73,9 @@ def test_changes_of_one_side_are_copied_to_the_other(
     assert notes(folder) == notes(workspace) == {"memory/a.md": "A changed", "memory/deep/b.md": "B"}
 
     (workspace / "memory/deep/b.md").unlink()
-    assert [(note.path, note.action) for note in exchange.pull().notes] == [
-        ("memory/deep/b.md", "removed here")
-    ]
+    assert [(note.path, note.action) for note in both.pull().notes] == [("memory/deep/b.md", "removed here")]
     assert not (folder / "memory/deep").exists()
-    again = exchange.push()
+    again = both.push()
     assert (again.notes, again.same, again.problems) == ((), 1, ())
 
 
@@ -86,73 +83,73 @@ def test_changes_of_one_side_are_copied_to_the_other(
 def test_a_conflict_keeps_both_versions_and_names_them(
     direction: str, open_memory: OpenMemory, workspace: Path, folder: Path
 ) -> None:
-    exchange = open_memory().exchange(folder)
+    both = exchange(open_memory(), folder)
     write(workspace, "MEMORY.md", "base")
-    exchange.pull()
+    both.pull()
     write(workspace, "MEMORY.md", "memory's words")
     write(folder, "MEMORY.md", "folder's words")
 
-    report = exchange.pull() if direction == "pull" else exchange.push()
+    report = both.pull() if direction == "pull" else both.push()
 
     other = "memory's words" if direction == "pull" else "folder's words"
     copy = f"memory/MEMORY.conflict-{edits.digest(other)[:8]}.md"
     assert report.conflicts == (ExchangedNote("MEMORY.md", "conflict", copy),)
-    exchange.push()
-    exchange.pull()
+    both.push()
+    both.pull()
     remaining = "folder's words" if direction == "pull" else "memory's words"
     assert notes(folder) == notes(workspace) == {"MEMORY.md": remaining, copy: other}
 
 
 def test_new_words_outlive_a_removal(open_memory: OpenMemory, workspace: Path, folder: Path) -> None:
-    exchange = open_memory().exchange(folder)
+    both = exchange(open_memory(), folder)
     write(workspace, "memory/a.md", "A")
     write(workspace, "memory/b.md", "B")
-    exchange.pull()
+    both.pull()
     (workspace / "memory/a.md").unlink()
     write(folder, "memory/a.md", "A changed")
     (folder / "memory/b.md").unlink()
     write(workspace, "memory/b.md", "B changed")
 
     for _ in range(2):
-        exchange.push()
-        exchange.pull()
+        both.push()
+        both.pull()
     assert notes(folder) == notes(workspace) == {"memory/a.md": "A changed", "memory/b.md": "B changed"}
 
 
 def test_files_that_cannot_be_exchanged_are_named(
     open_memory: OpenMemory, workspace: Path, folder: Path
 ) -> None:
-    exchange = open_memory().exchange(folder)
+    both = exchange(open_memory(), folder)
     write(folder, "memory/a.md", "A")
     (folder / "memory/bytes.md").write_bytes(b"\xff\xfe\x00")
     (folder / "memory/link.md").symlink_to("/etc/passwd")
 
-    report = exchange.push()
+    report = both.push()
 
     assert [problem.path for problem in report.problems] == ["memory/link.md", "memory/bytes.md"]
     assert notes(workspace) == {"memory/a.md": "A"}
 
 
 def test_a_folder_of_another_memory_is_refused(open_memory: OpenMemory, folder: Path) -> None:
-    open_memory().exchange(folder).pull()
+    exchange(open_memory(), folder).pull()
     manifest = json.loads((folder / MANIFEST).read_text())
     (folder / MANIFEST).write_text(json.dumps({**manifest, "owner": "other@0"}))
     with pytest.raises(WriteError, match="another memory"):
-        open_memory().exchange(folder).push()
+        exchange(open_memory(), folder).push()
 
 
 def test_a_folder_inside_the_workspace_is_refused(open_memory: OpenMemory, workspace: Path) -> None:
     memory = open_memory()
     for place in (workspace, workspace / "memory", workspace.parent):
         with pytest.raises(WriteError, match="Choose a folder outside"):
-            memory.exchange(place)
+            exchange(memory, place)
 
 
 def test_a_watched_folder_stays_in_step(open_memory: OpenMemory, workspace: Path, folder: Path) -> None:
-    exchange = open_memory().exchange(folder)
+    both = exchange(open_memory(), folder)
     write(workspace, "memory/a.md", "A")
     reported, stop = threading.Semaphore(0), threading.Event()
-    thread = threading.Thread(target=exchange.watch, args=(lambda _: reported.release(), stop))
+    thread = threading.Thread(target=both.watch, args=(lambda _: reported.release(), stop))
     thread.start()
     try:
         assert reported.acquire(timeout=60)
@@ -186,7 +183,7 @@ class Exchange(RuleBasedStateMachine):
         )
         self._memory.settings.workspace.mkdir(parents=True, exist_ok=True)
         folder = Path(self._temporary.name) / "mine"
-        self._exchange = self._memory.exchange(folder)
+        self._exchange = exchange(self._memory, folder)
         self._exchange.pull()
         self._sides = {"memory": self._memory.settings.workspace, "folder": folder}
         self._texts = itertools.count()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import demo, entries, folders, server, sessions, setup, transfer
+from memoriter.cli import entries, folders, server, sessions, setup
 from memoriter.cli.context import CommandGroup, GlobalOptions, Json, Words, join_words
 from memoriter.resident import commands as resident
 
@@ -40,7 +40,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog="Examples: memoriter init · memoriter init ~/vault --all-notes")(folders.init)
-app.command()(demo.demo)
 app.add_typer(folders.app, name="collection")
 app.add_typer(folders.config_app, name="config")
 
@@ -310,7 +309,6 @@ def call(
 
 
 entries.register(app)
-transfer.register(app)
 sessions.register(app)
 setup.register(app)
 server.register(app)

@@ -96,15 +96,12 @@ class GlobalOptions:
 GROUPS: dict[str, dict[str, str]] = {
     "Notes": {
         "init": "Set up a folder of notes and index it.",
-        "demo": "Write a small workspace and search it, step by step.",
         "search": "Search notes, sessions and entries.",
         "get": "Print lines of a note or session, or an entry.",
         "save": "Write a note: text that people read.",
         "index": "Bring the index up to date with the files.",
         "watch": "Keep the index up to date while files change.",
         "collection": "Add, list and remove other folders of notes.",
-        "pull": "Copy notes that changed in the memory to a folder.",
-        "push": "Copy notes that changed in a folder to the memory.",
     },
     "Entries": {
         "add": "Remember one statement: a preference, decision or fact.",

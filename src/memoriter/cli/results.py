@@ -21,7 +21,6 @@ from memoriter.tools.recalls import RecallGetResult, RecallListResult
 from memoriter.tools.search import (
     ExplainedSearchResult,
     GetResult,
-    ProblemJson,
     StatsResult,
     StatusResult,
     SyncResult,
@@ -159,23 +158,6 @@ class SyncedResult(Shape):
     chunks: int
     pending: int
     error: str | None
-
-
-class ExchangedNoteJson(Shape):
-    """A note that differs between a folder and the memory."""
-
-    path: str
-    action: str
-    other: str | None = Field(validation_alias="copy", serialization_alias="copy")
-
-
-class ExchangeResult(Shape):
-    """The notes that `pull` or `push` copied."""
-
-    folder: Path
-    notes: list[ExchangedNoteJson]
-    same: int
-    problems: list[ProblemJson]
 
 
 # ---- programs -----------------------------------------------------------------------------------------------------

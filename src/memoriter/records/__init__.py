@@ -58,8 +58,6 @@ from memoriter.records.entries import (
 )
 from memoriter.records.reports import (
     CaughtUp,
-    ExchangedNote,
-    ExchangeReport,
     Problem,
     Progress,
     ProgressCallback,
@@ -92,8 +90,6 @@ __all__ = [
     "EntryState",
     "EntryType",
     "Excerpt",
-    "ExchangeReport",
-    "ExchangedNote",
     "Explanation",
     "Facets",
     "FoundFile",

@@ -1,11 +1,9 @@
-"""Progress, reports of syncs and exchanges, and status."""
+"""Progress, reports of syncs, and status."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,40 +100,3 @@ class Status:
     fallback: bool = False
     degraded: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
-
-
-ExchangeAction = Literal[
-    "pulled", "pushed", "removed here", "removed there", "conflict", "to push", "to pull"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class ExchangedNote:
-    """The outcome for one note."""
-
-    path: str
-    action: ExchangeAction
-    #: Where the other version of a conflict is.
-    copy: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ExchangeReport:
-    """The result of a pull or push."""
-
-    folder: Path
-    notes: tuple[ExchangedNote, ...]
-    #: Notes that are the same on both sides.
-    same: int
-    #: Files that were left out.
-    problems: tuple[Problem, ...]
-
-    @property
-    def conflicts(self) -> tuple[ExchangedNote, ...]:
-        """The notes that both sides have changed."""
-        return tuple(note for note in self.notes if note.action == "conflict")
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything was copied or removed."""
-        return any(note.action not in ("to push", "to pull") for note in self.notes)

@@ -16,10 +16,10 @@ from memoriter.config.layers import WORKSPACE_FILE
 from memoriter.errors import BackupError
 from memoriter.extension import offers
 from memoriter.extensions.backup.archive import CONFIG, Manifest, Writer, open_archive
+from memoriter.extensions.backup.copying import copy_database
 from memoriter.files.durable import sync_folder
 from memoriter.files.paths import open_inside
 from memoriter.records import Progress, ProgressCallback
-from memoriter.store.copying import copy_database
 from memoriter.store.vectors import installed_engines
 
 #: Folders of an agent that hold files as they are. They are read first, see `_agent_files`.

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from memoriter.build import SHARED_FILES, build_store, build_workspace, share_files
 from memoriter.errors import BackupError
+from memoriter.extensions.backup.table_copy import CopiedTable, copy_area
 from memoriter.files import durable, shared
 from memoriter.records import Progress, ProgressCallback
-from memoriter.store.table_copy import CopiedTable, copy_area
 
 if TYPE_CHECKING:
     from memoriter.config import Settings

@@ -30,11 +30,11 @@ from memoriter.extensions.backup.checking import (
     digest_of_note,
     notes_folder,
 )
+from memoriter.extensions.backup.copying import check_database
 from memoriter.extensions.backup.creating import DERIVED, TRANSIENT
 from memoriter.files import durable
 from memoriter.files.paths import open_folder, open_inside
 from memoriter.records import Progress, ProgressCallback
-from memoriter.store.copying import check_database
 
 #: The folder in the home where a restore prepares the new files.
 STAGING = RESTORE_MARKER.parent

@@ -17,7 +17,7 @@ from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
     from memoriter.errors import MemoriterError
-    from memoriter.records import ExchangedNote, ExchangeReport
+    from memoriter.extensions.exchange.folder import ExchangedNote, ExchangeReport
 
 Folder = Annotated[
     Path, typer.Argument(metavar="DIR", help="Your folder of notes. Created if it is missing.")
@@ -36,12 +36,10 @@ WORDS = {
 }
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command(epilog="Examples: memoriter pull ~/notes · memoriter pull ~/notes --watch")(pull)
-    app.command(epilog="Examples: memoriter push ~/notes · memoriter push ~/notes --json")(push)
+pull_command, push_command = (typer.Typer(add_completion=False) for _ in range(2))
 
 
+@pull_command.command(epilog="Examples: memoriter pull ~/notes · memoriter pull ~/notes --watch")
 def pull(context: typer.Context, folder: Folder, watch: Watch = False, as_json: Json = False) -> None:
     """Copy notes that have changed in the memory to a folder.
 
@@ -51,6 +49,7 @@ def pull(context: typer.Context, folder: Folder, watch: Watch = False, as_json: 
     _exchange(context, folder, watch, as_json, push=False)
 
 
+@push_command.command(epilog="Examples: memoriter push ~/notes · memoriter push ~/notes --json")
 def push(context: typer.Context, folder: Folder, watch: Watch = False, as_json: Json = False) -> None:
     """Copy notes that you have changed in a folder to the memory.
 
@@ -61,15 +60,17 @@ def push(context: typer.Context, folder: Folder, watch: Watch = False, as_json: 
 
 
 def _exchange(context: typer.Context, folder: Path, watch: bool, as_json: bool, *, push: bool) -> None:
+    from memoriter.extensions.exchange.folder import exchange
+
     with context.obj.memory() as memory:
-        exchange = memory.exchange(folder)
+        both = exchange(memory, folder)
         if watch:
             stop = threading.Event()
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, lambda *_: stop.set())
-            exchange.watch(lambda result: _print_exchange(result, as_json), stop)
+            both.watch(lambda result: _print_exchange(result, as_json), stop)
             return
-        report = exchange.push() if push else exchange.pull()
+        report = both.push() if push else both.pull()
     _print_exchange(report, as_json)
     if report.problems:
         raise typer.Exit(1)
@@ -78,13 +79,12 @@ def _exchange(context: typer.Context, folder: Path, watch: bool, as_json: bool, 
 def _print_exchange(result: ExchangeReport | MemoriterError, as_json: bool) -> None:
     from memoriter.cli import render
     from memoriter.errors import MemoriterError
+    from memoriter.extensions.exchange.results import ExchangeResult
 
     if isinstance(result, MemoriterError):
         sys.stderr.write(f"memoriter: {result}\n")
         return
-    render.show(
-        as_json, lambda results: results.ExchangeResult.model_validate(result), lambda: _print_notes(result)
-    )
+    render.show(as_json, lambda _: ExchangeResult.model_validate(result), lambda: _print_notes(result))
 
 
 def _print_notes(report: ExchangeReport) -> None:

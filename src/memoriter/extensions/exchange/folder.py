@@ -15,18 +15,57 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from memoriter.errors import EditConflict, LockTimeout, MemoriterError, NotFound, SourceError, WriteError
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
+from memoriter.memory import Memory, parts_of
 from memoriter.notes.editing import NoteEditor
 from memoriter.notes.watch import Watcher
 from memoriter.notes.workspace import Workspace
-from memoriter.records import ExchangedNote, ExchangeReport, Problem
+from memoriter.records import Problem
 
 MANIFEST = ".memoriter-notes.json"
 #: How often both sides are compared while they are watched.
 POLL_S = 10.0
+
+
+ExchangeAction = Literal[
+    "pulled", "pushed", "removed here", "removed there", "conflict", "to push", "to pull"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangedNote:
+    """The outcome for one note."""
+
+    path: str
+    action: ExchangeAction
+    #: Where the other version of a conflict is.
+    copy: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeReport:
+    """The result of a pull or push."""
+
+    folder: Path
+    notes: tuple[ExchangedNote, ...]
+    #: Notes that are the same on both sides.
+    same: int
+    #: Files that were left out.
+    problems: tuple[Problem, ...]
+
+    @property
+    def conflicts(self) -> tuple[ExchangedNote, ...]:
+        """The notes that both sides have changed."""
+        return tuple(note for note in self.notes if note.action == "conflict")
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was copied or removed."""
+        return any(note.action not in ("to push", "to pull") for note in self.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,3 +303,20 @@ def check_apart(workspace: Path, folder: Path) -> None:
 def owner_of(store: str, agent: str) -> str:
     """Return the name of a memory in the manifest of a folder, without its address."""
     return f"{agent}@{hashlib.sha256(store.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+
+
+def exchange(memory: Memory, folder: Path | str) -> FolderExchange:
+    """Return what keeps a folder of Markdown files in step with the notes of the workspace."""
+    settings, parts = memory.settings, parts_of(memory)
+    folder = Path(folder).expanduser().absolute()
+    check_apart(settings.workspace, folder)
+    durable.make_folder(folder)
+    name = settings.files.folder
+    notes = Workspace(settings.workspace, folder=name, name=settings.workspace_name)
+    return FolderExchange(
+        NoteSide(notes, memory.mark_changed, lambda: parts.knows_notes),
+        NoteSide(Workspace(folder, folder=name), lambda: None, lambda: False),
+        folder,
+        name,
+        owner_of(settings.store.name or settings.workspace_name, settings.agent),
+    )

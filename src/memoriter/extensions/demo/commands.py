@@ -12,6 +12,10 @@ WORKSPACE = Path("demo-workspace")
 HOME = WORKSPACE / ".home"
 
 
+command = typer.Typer(add_completion=False)
+
+
+@command.command()
 def demo() -> None:
     """Write a small workspace to ./demo-workspace, index it and search it, step by step.
 
