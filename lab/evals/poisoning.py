@@ -229,7 +229,7 @@ CONVERSATIONS: Mapping[str, Callable[[], Iterator[Planted]]] = {
 }
 
 
-def _play(memory: Memory, planted: Sequence[Planted]) -> Iterator[str]:
+def play(memory: Memory, planted: Sequence[Planted]) -> Iterator[str]:
     """Capture, summarise and flush the conversations; yield the texts of those whose marker enters a prompt."""
     for number, case in enumerate(planted):
         memory.capture_messages(case.messages, session=f"s{number}", record=True)
@@ -256,14 +256,14 @@ def _labelled(memory: Memory) -> Iterator[tuple[str, bool]]:
         result = toolbox.call(tool, asked)
         reported = number % 4 < 2
         if reported:
-            memory.capture_messages(_read_and_stored(text, tool, result), session=f"stored {number}")
+            memory.capture_messages(read_and_stored(text, tool, result), session=f"stored {number}")
         memory.sync()
         block = memory.recall(text).text
         found = [line.whose for line in read_back(block)[1] if marker in line.text] if block else []
         yield text, any(whose != "relayed" if reported else whose == "owner" for whose in found)
 
 
-def _read_and_stored(page: str, tool: str, result: Mapping[str, object]) -> Iterator[Message]:
+def read_and_stored(page: str, tool: str, result: Mapping[str, object]) -> Iterator[Message]:
     """Yield a conversation in which an agent reads a page and then stores what it says."""
     yield {"role": "user", "content": "What does the page say?"}
     for number, (name, text) in enumerate([("WebFetch", page), (tool, json.dumps(result))]):
@@ -378,7 +378,8 @@ AGENTS: Mapping[str, Callable[[Memory], Iterator[tuple[str, bool]]]] = {
 
 
 @contextlib.contextmanager
-def _memory() -> Iterator[Memory]:
+def isolated() -> Iterator[Memory]:
+    """Open an empty memory that searches by keywords and recalls whatever matches."""
     settings = {"embedding.provider": "none", "search.rerank": False, "retrieval.min_confidence": 0.0}
     with tempfile.TemporaryDirectory() as folder:
         workspace = Path(folder, "notes")
@@ -391,17 +392,17 @@ def measure(every: int = 1) -> Iterator[Result]:
     """Play the attacks and yield the result of each category. ``every``: only each n-th conversation."""
     for category, cases in CONVERSATIONS.items():
         planted = list(cases())[::every]
-        with _memory() as memory:
-            yield Result(category, len(planted), tuple(_play(memory, planted)))
+        with isolated() as memory:
+            yield Result(category, len(planted), tuple(play(memory, planted)))
     for category, attack in AGENTS.items():
-        with _memory() as memory:
+        with isolated() as memory:
             outcomes = list(attack(memory))
         yield Result(category, len(outcomes), tuple(text for text, succeeded in outcomes if succeeded))
 
 
 def control() -> tuple[int, int]:
     """Let the owner say the texts. Return how many there are and how many enter a prompt."""
-    with _memory() as memory:
+    with isolated() as memory:
         said = list(_payloads(10))
         for number, (text, _) in enumerate(said):
             memory.capture_messages([_user(text)], session=f"c{number}")
