@@ -28,6 +28,7 @@ from lab.soak.forking import ForkFailed, in_fork, load_core
 from lab.soak.part import Part, Round, Task
 from lab.soak.writers import Home
 from memoriter.extensions.anthropic.agent_folder import AgentFolder
+from memoriter.memory import parts_of
 
 COUNT, FAIL, KILL_BEFORE, KILL_WITHIN, FAIL_WITHIN = range(5)
 #: Name of a fault: action, error and whether it lasts.
@@ -175,7 +176,7 @@ def snapshot(home: Home, is_used: bool = False) -> Snapshot:
             "entries": sorted((entry.text, entry.state) for entry in memory.entries.list(states=())),
             "transcript": memory.transcript_writer("s0").items(),
             "items": sorted((hit.item.key, str(hit.item.value)) for hit in _items(memory).search(("soak",))),
-            "problems": memory.entries.check(deep=True),
+            "problems": parts_of(memory).entry_context.store.check(deep=True),
             "notes": _notes(home),
             "queue": len(list((home.agent / "queue").glob("[0-9]*.json"))),
         }

@@ -16,6 +16,7 @@ from lab.soak.derived import DAMAGE, Damaged, open_memory
 from lab.soak.forking import ForkFailed, command, in_fork
 from lab.soak.part import Part, Round, Task
 from lab.soak.writers import Home
+from memoriter.memory import parts_of
 
 DAMAGES = 50
 KINDS = ("memory.db", "memory.db", "items.db", "transcript", "note")
@@ -67,7 +68,7 @@ def use(home: Home) -> list[str]:
             answer = memory.search("heron 17")
             reported += [answer.degraded] if answer.degraded else []
             reported += [str(problem) for problem in memory.sync(verify=True).problems]
-            reported += memory.entries.check(deep=True)
+            reported += parts_of(memory).entry_context.store.check(deep=True)
     except MemoriterError as error:
         reported.append(str(error))
     _, out, error_ = command(["doctor", "--json"], environment=home.environment())

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.soak.forking import Acknowledge, be_command, command
+from memoriter.memory import parts_of
 
 Kind = str
 KINDS: tuple[Kind, ...] = ("entry", "note", "session", "item")
@@ -350,7 +351,7 @@ def problems(home: Home, acknowledged: list[str]) -> list[str]:
         f"doubled: {kind} {text}" for kind in ("entry", "item", "session") for text in _twice(found[kind])
     ]
     with home.open() as memory:
-        wrong += memory.entries.check(deep=True)
+        wrong += parts_of(memory).entry_context.store.check(deep=True)
         wrong += _search_problems(
             memory, [line.split("\t")[1] for line in acknowledged if line.startswith("entry")]
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import shutil
 import sys
@@ -24,11 +25,16 @@ from memoriter import Memory
 from memoriter.errors import WriteError
 from memoriter.extensions.anthropic.agent_folder import AgentFolder
 from memoriter.extensions.anthropic.memory_tool import MemoriterAsyncMemoryTool, MemoriterMemoryTool
-from memoriter.files.edits import exchange_files
 
 OpenMemory = Callable[..., Memory]
 EXAMPLES = 500 if os.environ.get("MEMORITER_SOAK") else 20
 HEAD = '---\ntrust: "agent"\n---\n\n'
+
+
+def exchange_files(one: Path, other: Path) -> None:
+    """Swap two names in one step, as an attacker would."""
+    names = os.fsencode(one), os.fsencode(other)
+    ctypes.CDLL(None).renameat2(-100, names[0], -100, names[1], 2)  # AT_FDCWD, RENAME_EXCHANGE
 
 
 @pytest.fixture

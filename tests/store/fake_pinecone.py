@@ -158,7 +158,7 @@ def handler_of(account: FakePinecone) -> type[BaseHTTPRequestHandler]:
                 case ("POST", ["indexes"]):
                     return 201, account.create(body), {}
                 case ("POST", ["vectors", "upsert"]):
-                    wrong = [v for v in body["vectors"] if len(v["values"]) != account.stats().dimension]
+                    wrong = [v for v in body["vectors"] if len(v["values"]) != account.stats()["dimension"]]
                     if wrong or len(body["vectors"]) > 1000:
                         return 400, {"code": 3, "message": "bad vectors"}, {}
                     headers = account.write(("upsert", body["namespace"], body["vectors"]))

@@ -13,9 +13,9 @@ import pytest
 from store_samples import ALICE, put_vector
 
 from memoriter.errors import StoreError, StoreUnavailable
+from memoriter.extensions import external_tables as external
 from memoriter.extensions.chroma import tables as chroma
 from memoriter.store import open_index
-from memoriter.store.vectors import external
 
 COUNT = 12
 VECTORS = np.random.default_rng(5).normal(size=(COUNT, ALICE.dimensions)).astype(np.float32)
@@ -130,7 +130,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import test_external_tables as tables
 from memoriter.extensions.chroma import tables as chroma
-from memoriter.store.vectors import external
+from memoriter.extensions import external_tables as external
 external.BATCH_ROWS = 4
 tables.fill(Path(sys.argv[2]), sys.argv[3], 6, tables.COUNT)
 """

@@ -12,8 +12,8 @@ from fake_pinecone import KEY, FakePinecone, pinecone_server, pinecone_settings
 from store_samples import ALICE, paths, put, put_vector, units
 
 from memoriter.errors import StoreUnavailable
+from memoriter.extensions import external_tables as external
 from memoriter.store import Index, open_index
-from memoriter.store.vectors import external
 
 COUNT = 30
 VECTORS = units(COUNT, ALICE.dimensions)

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from store_samples import ALICE, by_hand, document, paths, put, put_vector, unit, units
 
 from memoriter.errors import StoreError
+from memoriter.extensions import external_tables as external
 from memoriter.records import Identity
 from memoriter.store import Filter, Index, open_index
-from memoriter.store.vectors import external, scan
+from memoriter.store.vectors import scan
 
 FILES = scan.ScanLimits(threshold=1, tail_rows=3, candidates=4_000)
 BOB = Identity("local", "bob", 5)
