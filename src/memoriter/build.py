@@ -184,7 +184,7 @@ def embedder_spec(settings: Settings) -> EmbedderSpec:
 def _make_cached(choice: Choice | None, index: Index, settings: Settings) -> Cached | None:
     """Return the embedder for the indexer, which sends batches and embeds no text twice."""
     from memoriter.embedding import Batched, Cached, Jobs
-    from memoriter.embedding.batches import budgets
+    from memoriter.embedding.cache import budgets
 
     if choice is None or choice.embedder is None:
         return None

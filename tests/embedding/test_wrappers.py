@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoriter.embedding import Batched, Cached, Ensured, RememberedQueries
-from memoriter.embedding.batches import split
+from memoriter.embedding.cache import split
 from memoriter.embedding.guarded import Guarded
 from memoriter.errors import EmbeddingError
 from memoriter.records import Identity, Progress

@@ -17,7 +17,7 @@ from memoriter.agent import Agent
 from memoriter.recall.render import read_back
 from memoriter.server.mcp import build
 from memoriter.server.mcp.results import MAX_RESULT_BYTES, limit_size
-from memoriter.text.measure import estimate_tokens
+from memoriter.text.tokens import estimate_tokens
 from memoriter.tools.tool import Shape
 from memoriter.tools.toolbox import TOOLS, Toolbox
 

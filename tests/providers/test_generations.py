@@ -107,7 +107,7 @@ class TestAChangedModel:
     ) -> None:
         open_provider("openai").sync()
         before = len(vendors.texts)
-        monkeypatch.setattr("memoriter.embedding.batches.MAX_ITEMS", 1)
+        monkeypatch.setattr("memoriter.embedding.cache.MAX_ITEMS", 1)
         changed = open_provider(
             "openai",
             embedding__model="text-embedding-3-large",
@@ -203,7 +203,7 @@ class TestMissingVectors:
     def test_are_only_computed_once_after_a_spent_quota(
         self, open_provider: OpenProvider, vendors: Vendors, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("memoriter.embedding.batches.MAX_ITEMS", 1)
+        monkeypatch.setattr("memoriter.embedding.cache.MAX_ITEMS", 1)
         vendors.quota = 2
         one_by_one = {
             "embedding__concurrency": 1,

@@ -13,8 +13,7 @@ Importing this package is cheap: numpy, models and vendors' clients load with th
 
 from __future__ import annotations
 
-from memoriter.embedding.batches import Batched
-from memoriter.embedding.cache import Cached, Ensured, RememberedQueries, VectorCache
+from memoriter.embedding.cache import Batched, Cached, Ensured, RememberedQueries, VectorCache
 from memoriter.embedding.guarded import Guarded
 from memoriter.embedding.jobs import Jobs
 from memoriter.embedding.lookup import Choice, remake, resolve

@@ -18,7 +18,7 @@ from memoriter.embedding.guarded import validate_remote
 from memoriter.embedding.transport import Failure, to_error
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.records import Identity
-from memoriter.text.measure import estimate_tokens
+from memoriter.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix

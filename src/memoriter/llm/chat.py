@@ -12,7 +12,7 @@ from memoriter.errors import BudgetSpent, ChatError, ChatUnavailable, LockTimeou
 from memoriter.extension import offers, suggest
 from memoriter.files.locks import file_lock
 from memoriter.files.state import read_state, write_state
-from memoriter.text.measure import estimate_tokens
+from memoriter.text.tokens import estimate_tokens
 
 #: A JSON schema for the answer.
 Schema: TypeAlias = Mapping[str, Any]

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from memoriter.errors import ChatError
 from memoriter.llm.chat import Chat, Reply, Schema
 from memoriter.records import Turn
-from memoriter.text.measure import estimate_tokens
+from memoriter.text.tokens import estimate_tokens
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from memoriter.records import TRUST_LEVELS, Chunk, Document, Trust
 from memoriter.text import TOKENIZER_VERSION
 from memoriter.text.markdown import Structure, find_tags, read_front_matter, structure_of
-from memoriter.text.measure import last_boundary, split_lines, width
+from memoriter.text.tokens import last_boundary, split_lines, width
 
 CHUNKER_VERSION = 3
 """Increased when the same text gives other chunks. The index is then rebuilt."""

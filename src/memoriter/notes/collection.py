@@ -32,8 +32,8 @@ from memoriter.records import (
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.markdown import front_matter_fields, front_matter_lines
-from memoriter.text.measure import shorten_title, split_lines
 from memoriter.text.redaction import redact
+from memoriter.text.tokens import shorten_title, split_lines
 from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:

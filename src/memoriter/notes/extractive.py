@@ -21,9 +21,8 @@ from memoriter.llm import Chat, NoChat
 from memoriter.llm.prompts import ask, conversation, prompt
 from memoriter.records import Turn
 from memoriter.text.encoding import encodable
-from memoriter.text.measure import shorten_title
 from memoriter.text.redaction import redact, without_private
-from memoriter.text.tokens import tokenize
+from memoriter.text.tokens import shorten_title, tokenize
 
 
 def _any(*alternatives: str, start: bool = False) -> re.Pattern[str]:

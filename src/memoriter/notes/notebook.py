@@ -25,8 +25,8 @@ from memoriter.records import Saved, Trust
 from memoriter.sentences import sentence
 from memoriter.text.encoding import encodable, slug
 from memoriter.text.markdown import tag_list
-from memoriter.text.measure import shorten_title, split_lines
 from memoriter.text.redaction import redact, without_private
+from memoriter.text.tokens import shorten_title, split_lines
 
 Clock = Callable[[], datetime]
 

@@ -24,7 +24,7 @@ from memoriter.notes.extractive import PointsResult, is_chinese, make_points, re
 from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block, front_matter
 from memoriter.records import Saved, Turn
 from memoriter.text.encoding import encodable, slug
-from memoriter.text.measure import estimate_tokens
+from memoriter.text.tokens import estimate_tokens
 
 _FIELD = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 _FRONT = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)

@@ -22,7 +22,7 @@ from memoriter.records import Collection, Document, Excerpt, FoundFile, Problem
 from memoriter.sentences import sentence
 from memoriter.text.blocks import without_annotations
 from memoriter.text.encoding import decode
-from memoriter.text.measure import split_lines
+from memoriter.text.tokens import split_lines
 
 MAX_BYTES = 4 * 1024 * 1024
 #: Lines of an excerpt by default.

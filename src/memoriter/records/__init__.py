@@ -36,6 +36,7 @@ from memoriter.records.documents import (
 from memoriter.records.entries import (
     IMPORTED,
     Bucket,
+    CaughtUp,
     CleanedUp,
     Considered,
     Entry,
@@ -48,22 +49,19 @@ from memoriter.records.entries import (
     Facets,
     Imported,
     NoteLine,
+    Problem,
+    Progress,
+    ProgressCallback,
     Recall,
     RecallHead,
     RecallPage,
     Receipt,
     Remembered,
     Selection,
-    referenced_id,
-)
-from memoriter.records.reports import (
-    CaughtUp,
-    Problem,
-    Progress,
-    ProgressCallback,
     Status,
     SyncBudget,
     SyncReport,
+    referenced_id,
 )
 
 __all__ = [

@@ -32,8 +32,7 @@ from memoriter.records import Part
 from memoriter.search.rank import Scored
 from memoriter.sentences import sentence
 from memoriter.text import snippet
-from memoriter.text.measure import width
-from memoriter.text.tokens import to_simplified
+from memoriter.text.tokens import to_simplified, width
 
 if TYPE_CHECKING:
     from memoriter.records import Chunk

@@ -21,8 +21,8 @@ from memoriter.records import Answer, Chunk, CitationMode, Hit
 from memoriter.search.rank import Scored
 from memoriter.sessions.scope import SessionKey
 from memoriter.text import estimate_tokens
-from memoriter.text.measure import is_joined, last_boundary
 from memoriter.text.redaction import redact, redact_part
+from memoriter.text.tokens import is_joined, last_boundary
 
 Neighbours = Mapping[int, Collection[int]]
 """By row: the rows directly before and after it in its file. Their numbers do not tell, because a chunk that gets its

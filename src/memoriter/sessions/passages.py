@@ -24,7 +24,7 @@ from memoriter.sessions.messages import (
     turns_of,
 )
 from memoriter.sessions.outside_text import OutsideText, TrustRules
-from memoriter.text.measure import width
+from memoriter.text.tokens import width
 
 _LABEL = {"user": "User", "assistant": "Assistant"}
 

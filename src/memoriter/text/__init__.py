@@ -4,8 +4,17 @@ These are pure functions on the standard library.
 """
 
 from memoriter.text.dates import date_tokens
-from memoriter.text.measure import estimate_tokens, snippet, split_lines, width
-from memoriter.text.tokens import TOKENIZER_VERSION, query_terms, terms_in, token_set, tokenize
+from memoriter.text.tokens import (
+    TOKENIZER_VERSION,
+    estimate_tokens,
+    query_terms,
+    snippet,
+    split_lines,
+    terms_in,
+    token_set,
+    tokenize,
+    width,
+)
 
 __all__ = [
     "TOKENIZER_VERSION",

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from memoriter.text.measure import width
+from memoriter.text.tokens import width
 
 
 class Piece(NamedTuple):

@@ -28,7 +28,7 @@ from memoriter.memory import parts_of
 from memoriter.notes.chunking import trust_of_note
 from memoriter.notes.notebook import clean_text, front_matter
 from memoriter.records import AGENTS
-from memoriter.text.measure import split_lines
+from memoriter.text.tokens import split_lines
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
