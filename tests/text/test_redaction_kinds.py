@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memoriter.text.redaction import Secret, find_secrets, redact, redact_part, without_private
+from memoriter.text.redaction import PREFIXES, Secret, find_secrets, redact, redact_part, without_private
 
 BODY = "a1B2c3D4e5F6a7B8c9D0e1F2a3B4c5D6e7F8a9B0c1D2e3F4a5B6c7D8e9F0a1B2"
 HEX = "0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5c6d7e8f9"
@@ -182,3 +182,9 @@ def test_pieces_of_at_least_six_characters_of_a_secret_are_found_in_a_part() -> 
 )
 def test_private_spans_may_be_nested_unclosed_or_stray(text: str, kept: str) -> None:
     assert without_private(text) == kept
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+def test_a_key_with_a_published_prefix_is_redacted(prefix: str) -> None:
+    key = f"{prefix}Ab3dEf6hIj9kLm2nOp5qRs8tUv1w"
+    assert key not in redact(f"Use {key} for it.")

@@ -1,3 +1,5 @@
+# ruff: noqa: E501 - a table is easier to read in long lines
+
 """Redact secrets and remove private spans: in what is stored from a conversation, and in what agents see of notes.
 
 Every pattern starts with a fixed prefix and has a bounded length, so the time is linear in the text. Entropy is not
@@ -199,6 +201,84 @@ _NAMES = (
 _CHINESE_NAMES = "密码|口令|密钥|私钥|令牌|密碼|金鑰|權杖|暗号|パスワード|비밀번호"
 _VALUE = r"""(?P<s>(?:<(?![^\s<>]{1,100}>))?[^\s"'`“”‘’，。；、<>]{5,199}[^\s"'`“”‘’，。；、<>,;.:)])"""
 
+#: Prefixes that vendors publish for their keys and tokens. At least 22 characters follow, 16 of them letters and digits in a row.
+PREFIXES = (
+    *(
+        "gsk_",
+        "xai-",
+        "pplx-",
+        "tvly-",
+        "r8_",
+        "lin_api_",
+        "ntn_",
+        "sbp_",
+        "glsa_",
+        "glc_",
+        "sntrys_",
+        "sntryu_",
+        "NRAK-",
+        "PMAK-",
+    ),
+    *(
+        "pscale_tkn_",
+        "pscale_pw_",
+        "dp.pt.",
+        "jina_",
+        "nvapi-",
+        "sq0atp-",
+        "sq0csp-",
+        "EAAA",
+        "EAAG",
+        "AGE-SECRET-KEY-1",
+    ),
+    *(
+        "dckr_pat_",
+        "dckr_oat_",
+        "tskey-",
+        "pcsk_",
+        "figd_",
+        "ATATT3x",
+        "ATBB",
+        "ATCTT3x",
+        "nfp_",
+        "fm2_",
+        "fo1_",
+        "rnd_",
+        "napi_",
+    ),
+    *(
+        "lsv2_pt_",
+        "lsv2_sk_",
+        "ops_",
+        "AKCp",
+        "rubygems_",
+        "squ_",
+        "sqp_",
+        "sqa_",
+        "CCIPAT_",
+        "bkua_",
+        "pul-",
+        "xkeysib-",
+        "xsmtpsib-",
+    ),
+    *(
+        "vercel_",
+        "vcp_",
+        "phc_",
+        "phx_",
+        "re_",
+        "dop_v1_",
+        "oy2",
+        "patk_",
+        "shippo_live_",
+        "lip_",
+        "EZAK",
+        "CFPAT-",
+        "tfp_",
+        "atlasv1.",
+    ),
+)
+
 SECRET_RULES: tuple[SecretRule, ...] = (
     SecretRule(
         "private key",
@@ -315,29 +395,14 @@ SECRET_RULES: tuple[SecretRule, ...] = (
         ),
     ),
     _token("vault token", r"hv[sbr]\.[A-Za-z0-9_-]{20,200}", "hvs.", "hvb.", "hvr."),
-    _token(
+    SecretRule(
         "key",
-        r"(?:gsk_|xai-|pplx-|tvly-|r8_|lin_api_|ntn_|sbp_|glsa_|sntry[su]_|NRAK-|PMAK-|pscale_(?:tkn|pw)_|dp\.pt\."
-        r"|jina_|nvapi-|sq0(?:atp|csp)-|EAAA|AGE-SECRET-KEY-1)[A-Za-z0-9_-]{22,200}",
-        "gsk_",
-        "xai-",
-        "pplx-",
-        "tvly-",
-        "r8_",
-        "lin_api_",
-        "ntn_",
-        "sbp_",
-        "glsa_",
-        "sntry",
-        "nrak-",
-        "pmak-",
-        "pscale_",
-        "dp.pt.",
-        "jina_",
-        "nvapi-",
-        "sq0",
-        "eaaa",
-        "age-secret",
+        tuple(prefix.lower() for prefix in PREFIXES),
+        re.compile(
+            rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, PREFIXES))})[A-Za-z0-9_-][A-Za-z0-9_.+/-]{{20,250}}[A-Za-z0-9_=-]"
+        ),
+        # Names in code have short parts; a key has a long one with a digit.
+        lambda value: any(re.search(r"\d", run) for run in re.findall(r"[A-Za-z0-9]{16,}", value)),
     ),
     _token(
         "azure key",
