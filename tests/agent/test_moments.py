@@ -286,7 +286,7 @@ def test_a_piece_of_a_long_line_is_not_read_as_a_line(open_agent: OpenAgent, tmp
 
 def test_a_session_name_with_half_a_character_works(open_agent: OpenAgent) -> None:
     agent = open_agent("memory-full")
-    names: dict[str, Any] = {"session": "s\ud800", "session_key": "agent:main:\ud800"}
+    names: dict[str, Any] = {"session": "s\ud800", "session_key": "agent:main:direct:\ud800"}
     assert len(emit(agent, "agent_end", *TEA, **names).remembered) == 1
     recalled = emit(agent, "before_agent_start", prompt="Do I prefer tea over coffee?", **names)
     assert (groups(recalled), recalled.warnings) == (["user_preference"], ())
