@@ -24,6 +24,7 @@ from memoriter.errors import EmbeddingError, first_line
 from memoriter.search.rerank import CACHED_PAIRS, PairCache, Reranker, bundled, finite, verify
 from memoriter.sentences import sentence
 from memoriter.text import token_set
+from memoriter.text.tokens import estimate_tokens
 
 log = logs.get("search")
 
@@ -57,7 +58,8 @@ class Judge(Protocol):
 def change(judge: Judge | None, earlier: str, later: str) -> tuple[Change, float]:
     """Return what the later of two near statements does to the earlier one, and how sure that is.
 
-    What happened on two days happened twice: statements that name different dates both stand.
+    What happened on two days happened twice: statements that name different dates both stand. A statement of which the
+    reader sees only the start is never retired.
     """
     chance = (judge.out_of_date(earlier, later) if judge else None) or 0.0
     if chance < NEWER:
@@ -67,7 +69,8 @@ def change(judge: Judge | None, earlier: str, later: str) -> tuple[Change, float
         return "beside", chance
     dates = [{token for token in token_set(text) if token[0] == "@"} for text in (earlier, later)]
     sure = chance >= (ANNOUNCED if announced else RETIRED) and not (all(dates) and dates[0] != dates[1])
-    return "retired" if sure else "newer", chance
+    is_whole = all(estimate_tokens(text) <= TOKENS for text in (earlier, later))
+    return "retired" if sure and is_whole else "newer", chance
 
 
 def _shared_ends(one: str, other: str) -> float:

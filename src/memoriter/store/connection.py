@@ -20,14 +20,7 @@ from urllib.parse import quote
 
 import apsw
 
-from memoriter.errors import (
-    LockTimeout,
-    MemoriterError,
-    SchemaTooNew,
-    StoreBroken,
-    StoreError,
-    StoreLocked,
-)
+from memoriter.errors import LockTimeout, MemoriterError, SchemaTooNew, StoreBroken, StoreError, StoreLocked
 from memoriter.files.locks import file_lock
 from memoriter.store import checksums
 from memoriter.store.protocol import value
