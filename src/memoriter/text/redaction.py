@@ -1,5 +1,4 @@
 # ruff: noqa: E501 - a table is easier to read in long lines
-
 """Redact secrets and remove private spans: in what is stored from a conversation, and in what agents see of notes.
 
 Every pattern starts with a fixed prefix and has a bounded length, so the time is linear in the text. Entropy is not
@@ -12,8 +11,6 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
-
-__all__ = ["Secret", "find_secrets", "redact", "redact_part", "without_private"]
 
 
 class Secret(NamedTuple):

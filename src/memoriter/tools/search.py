@@ -22,10 +22,8 @@ from memoriter.tools.tool import (
     omitted_if_none,
 )
 
-#: Lines that `memory_get` reads by default.
-GET_LINES = 120
-#: The most characters in one answer of `memory_get`.
-GET_CHARS = 12_000
+#: Lines that `memory_get` reads by default, and the most characters in one of its answers.
+GET_LINES, GET_CHARS = 120, 12_000
 
 
 # ---- memory_search and memory.search ------------------------------------------------------------------------------
