@@ -151,7 +151,8 @@ def test_an_agent_stays_untrusted_after_a_fork_if_it_read_from_the_web_before(cl
     claude.say("I never work on Fridays.", "Herons are noted.", session="two")
     claude.process("SessionEnd", session="two", reason="other")
     (summary,) = (claude.workspace / "memory").glob("*.md")
-    assert ("Herons" in summary.read_text(), "geese" in summary.read_text()) == (True, False)
+    found = {word: word in summary.read_text() for word in ("Fridays", "Herons", "geese")}
+    assert found == {"Fridays": True, "Herons": False, "geese": False}
 
 
 def test_injected_text_is_not_captured(claude: ClaudeCode) -> None:

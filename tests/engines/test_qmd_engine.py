@@ -435,7 +435,7 @@ def test_sessions_are_found_at_the_line_numbers_of_the_transcript(note, workspac
     sessions = tmp_path / "sessions"
     sessions.mkdir()
     turns = [
-        {"role": "user", "content": "Where do the herons\nnest this year?"},
+        {"role": "user", "content": "I watch herons.\nI want to know where they nest."},
         {"role": "tool", "content": "noise"},
         {"role": "assistant", "content": "In the marsh."},
     ]
@@ -455,7 +455,7 @@ def test_sessions_are_found_at_the_line_numbers_of_the_transcript(note, workspac
     assert (hit.start_line, hit.end_line) == (2, 3)
     assert hit.snippet == "Assistant, after text from outside: In the marsh."
     first = engine.search(Query("herons nest")).hits[0]
-    assert "User: Where do the herons nest this year?" in first.snippet
+    assert "User: I watch herons. I want to know where they nest." in first.snippet
     assert engine.search(Query("marsh", source="memory")).hits == ()
     assert "marsh" in engine.read_file("sessions/one.jsonl").text
     (sessions / "one.jsonl").unlink()

@@ -44,7 +44,7 @@ def test_an_invalid_body_is_one_clear_error(gateway: Running) -> None:
     assert sent(caller, b"[]") == (422, "The request body must be a JSON object with the arguments.")
     assert sent(caller, b'"x"') == (422, "The request body must be a JSON object with the arguments.")
     assert sent(caller, b"{}") == (422, "memory.search needs `query`.")
-    assert sent(caller, b'{"query": 7}') == (422, "`query` must be a string.")
+    assert sent(caller, b'{"query": 7}') == (422, "`query` must be a string of at most 10,000 characters.")
     assert sent(caller, b"{}", kind="text/plain") == (
         415,
         "Send the request body with `Content-Type: application/json`.",

@@ -33,7 +33,7 @@ def test_an_unknown_tool_is_an_error_that_lists_the_tools(talk: Talk) -> None:
     ("name", "arguments", "message"),
     [
         ("memory_search", {}, "memory_search needs `query`."),
-        ("memory_search", {"query": 5}, "`query` must be a string."),
+        ("memory_search", {"query": 5}, "`query` must be a string of at most 10,000 characters."),
         (
             "memory_search",
             {"query": "x", "max": 1},

@@ -62,6 +62,6 @@ def test_splitting_removes_only_line_endings(text: str) -> None:
     assert "".join(split_lines(text)) == text.replace("\r", "").replace("\n", "")
 
 
-@pytest.mark.parametrize("name", ["dates", "encoding", "measure", "redaction", "tokens", "words"])
+@pytest.mark.parametrize("name", ["dates", "encoding", "redaction", "tokens", "words"])
 def test_the_examples_in_docstrings_are_correct(name: str) -> None:
     assert doctest.testmod(importlib.import_module(f"memoriter.text.{name}")).failed == 0

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,12 +89,15 @@ def _name(found: FoundFile) -> str:
 
 
 def _lines(turns: Iterable[Turn]) -> Iterator[str]:
+    """Yield one line for each line of the transcript. The least trusted part of a message decides its label."""
     next_line = 1
-    for turn in turns:
-        yield from [""] * (turn.line - next_line)
-        label = _UNTRUSTED if turn.trust == "untrusted" else _LABELS[turn.role]
-        yield label + " ".join(turn.text.split())
-        next_line = turn.line + 1
+    for line, parts in groupby(turns, key=lambda turn: turn.line):
+        together = list(parts)
+        yield from [""] * (line - next_line)
+        is_untrusted = any(turn.trust == "untrusted" for turn in together)
+        label = _UNTRUSTED if is_untrusted else _LABELS[together[0].role]
+        yield label + " ".join(" ".join(turn.text.split()) for turn in together)
+        next_line = line + 1
 
 
 def _replace(path: Path, lines: Sequence[str] | Iterator[str]) -> None:
