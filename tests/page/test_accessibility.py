@@ -95,7 +95,7 @@ def test_panels_and_dialogs_have_no_problems(axe: str, gateway: Served, visit: V
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Forget …").click()
     page.get_by_label("What should be forgotten?").fill("the server")
-    page.get_by_role("button", name="Show what would be erased").click()
+    page.get_by_role("button", name="Show what would be forgotten").click()
     expect(page.get_by_role("dialog").get_by_role("checkbox").first).to_be_visible()
     assert problems(page, axe) == []
     page.keyboard.press("Escape")
