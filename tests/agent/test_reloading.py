@@ -59,9 +59,9 @@ def open_agent(owner: Owner) -> Iterator[Open]:
 def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     pause = threading.Event()
     end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
+    while not (holds := condition()) and time.monotonic() < end:
         pause.wait(0.01)
-    return condition()
+    return holds
 
 
 def test_nothing_is_opened_before_the_first_use(owner: Owner, open_agent: Open) -> None:

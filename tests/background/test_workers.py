@@ -33,9 +33,9 @@ def threads_of(name: str) -> int:
 def until(condition: Callable[[], bool], seconds: float = 120.0) -> bool:
     pause = threading.Event()
     end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
+    while not (holds := condition()) and time.monotonic() < end:
         pause.wait(0.005)
-    return condition()
+    return holds
 
 
 def test_a_task_returns_what_the_call_returned() -> None:
