@@ -15,7 +15,7 @@ from memoriter.engines.builtin import BuiltinEngine
 from memoriter.records import Query
 from memoriter.search import Searcher
 from memoriter.search.rank import NamedDays, date_leg
-from memoriter.search.when import date_tokens_of, named_days
+from memoriter.search.when import date_tokens_of, named_days, past_plan, past_span, planned_for
 
 TODAY = date(2026, 3, 5)  # a Thursday
 
@@ -206,3 +206,70 @@ def test_a_note_is_found_by_every_way_to_name_its_day(
     found = searcher.search(Query(query, max_results=6)).hits
     assert found[0].path == path
     assert "date" in [part.name for part in found[0].explain.parts]
+
+
+SAID = date(2026, 5, 2)  # a Saturday
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("I am going to Singapore in July", "2026-07-01..2026-07-31"),
+        ("I will be in Porto in July and August", "2026-08-01..2026-08-31"),
+        ("I fly to Oslo next Friday", "2026-05-08..2026-05-08"),
+        ("The demo is on Saturday (2026-05-09)", "2026-05-09..2026-05-09"),
+        ("I'm on leave until September", "2026-09-01..2026-09-30"),
+        ("This year I focus on Rust", "2026-01-01..2026-12-31"),
+        ("七月我要去新加坡", "2026-07-01..2026-07-31"),
+        ("我计划明年春天去日本", "2027-03-01..2027-05-31"),
+        ("合同到2026年12月31日截止", "2026-12-31..2026-12-31"),
+        ("I went to Singapore in July", ""),
+        ("We decided this month to use Postgres", ""),
+        ("We use Postgres starting 2026-08-01", ""),
+        ("From July 2026 on we use Postgres", ""),
+        ("从7月起我们用 Postgres", ""),
+        ("Mia's birthday is July 5", ""),
+        ("我生日是7月5日", ""),
+        ("The gateway listens on port 2049", ""),
+        ("I prefer tabs", ""),
+    ],
+)
+def test_a_plan_is_a_statement_that_looks_ahead_to_days(text: str, days: str) -> None:
+    found = planned_for(text, SAID)
+    assert (f"{found[0]}..{found[1]}" if found else "") == days
+
+
+def test_a_plan_is_past_when_its_last_day_is_over() -> None:
+    plan = "I am going to Singapore in July"
+    assert past_plan(plan, SAID, date(2026, 7, 31)) is None
+    assert past_plan(plan, SAID, date(2026, 8, 1)) == "2026-07"
+    assert past_plan(f"# Travel\n- {plan}\n- I prefer window seats", SAID, date(2026, 8, 1)) is None
+    assert past_plan(plan, None, date(2026, 8, 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "days"),
+    [
+        ("What was my stack last spring?", "2025-03-01..2025-05-31"),
+        ("Which editor did I use last winter?", "2025-12-01..2026-02-28"),
+        ("去年春天我用什么编辑器？", "2025-03-01..2025-05-31"),
+        ("what was my stack in 2024?", "2024-01-01..2024-12-31"),
+        ("2024年我住在哪里", "2024-01-01..2024-12-31"),
+        ("where did I work in February 2026", "2026-02-01..2026-02-28"),
+        ("where did I work in October?", "2025-10-01..2025-10-31"),
+        ("what did Mia say yesterday?", ""),
+        ("what is planned for next spring?", ""),
+        ("last summer or last spring?", ""),
+        ("which service uses port 2024?", ""),
+    ],
+)
+def test_a_question_names_the_past_month_season_or_year_that_it_is_about(query: str, days: str) -> None:
+    found = past_span(query, TODAY)
+    assert (f"{found[0]}..{found[1]}" if found else "") == days
+
+
+@given(st.text(), st.dates(date(1900, 1, 1), date(2100, 1, 1)))
+def test_any_text_can_be_read_as_a_plan_or_a_question(text: str, day: date) -> None:
+    plan, asked = planned_for(text, day), past_span(text, day)
+    assert plan is None or plan[1] > day
+    assert asked is None or asked[1] < day

@@ -1,14 +1,15 @@
-"""The days that a query or a turn means by "yesterday", "last Wednesday", 上个月 or 去年十月.
+"""The days that a query or a statement means by "yesterday", "last spring", 上个月 or 去年十月.
 
-Reads expressions relative to a day, in English and Chinese. Weeks start on Monday. ``memoriter.text`` reads absolute
-dates. Notes are not read this way, because "yesterday" in a note is relative to the day on which it was written.
+Reads expressions relative to a day, in English and Chinese. Weeks start on Monday, seasons are those of the northern
+half of the earth. ``memoriter.text`` reads absolute dates. "Yesterday" in a statement is relative to the day on which
+it was said. A statement that looks ahead to a day is a plan, until the day has passed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, timedelta
 from functools import cache
 from itertools import chain, islice
@@ -47,6 +48,18 @@ _MONTHS = ["january", "february", "march", "april", "may", "june"]
 _MONTHS += ["july", "august", "september", "october", "november", "december"]
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 _COUNTS |= {"eight": 8, "nine": 9, "ten": 10}
+#: The first month of each season. Winter ends in the year after.
+_SEASONS = {
+    "spring": 3,
+    "summer": 6,
+    "autumn": 9,
+    "fall": 9,
+    "winter": 12,
+    "春": 3,
+    "夏": 6,
+    "秋": 9,
+    "冬": 12,
+}
 _LENGTHS = {"day": 1, "week": 7, "month": 31, "year": 366}
 _UNITS = {"天": "day", "日": "day", "周": "week", "星期": "week", "礼拜": "week", "月": "month", "年": "year"}
 
@@ -92,6 +105,7 @@ def _english() -> re.Pattern[str]:
         | (?!this\smay\s[a-z])(?P<shift>last|this|next)\s(?:
             (?P<unit>week|month|year)|(?P<weekend>weekend)
           | (?P<weekday>{"|".join(_WEEKDAYS)})|(?P<month>{"|".join(_MONTHS)})
+          | (?P<season>{"|".join(name for name in _SEASONS if name.isascii())})
           )
         | {whole}(?P<ago>\d{{1,3}}|an?|{figures})\s(?P<of>day|week|month|year)s?\sago
         | {verbs}(?:last|past)\s(?P<past>\d{{1,3}}|{figures})\s(?P<length>day|week|month|year)s?
@@ -118,7 +132,7 @@ def _chinese() -> re.Pattern[str]:
           | (?P<moon>月)(?![亮光球饼])(?:份?的?(?P<on>{figure})[日号])?
           )
         | (?P<year>(?:{word["前"]}|{word["去"]}|{word["今"]}|{word["明"]})年)
-          (?:的?(?P<month>{figure})月(?:份?的?(?P<date>{figure})[日号])?)?
+          (?:的?(?P<month>{figure})月(?:份?的?(?P<date>{figure})[日号])?|的?(?P<season>[春夏秋冬])[天季])?
         | (?<![\d.,月第百千万一二三四五六七八九十两])(?P<ago>{figure})(?!月)个?(?P<of>{unit})[之以]?前
         | (?:最近|过去|{word["近"]})(?P<past>{figure})个?(?P<length>{unit})
         """,
@@ -132,20 +146,21 @@ def named_days(text: str, today: date) -> list[Span]:
     >>> named_days("what did Mia say yesterday?", date(2026, 3, 5))
     [(datetime.date(2026, 3, 4), datetime.date(2026, 3, 4))]
     """
-    text = " ".join(text.lower().split())
-    if not any(hint in text for hint in _HINTS):
-        return []
-    found = _english().finditer(text)
-    if not text.isascii():
-        found = chain(found, _chinese().finditer(fold_variants(text)))
-    spans = []
+    folded = fold_variants(" ".join(text.lower().split()))
+    return list(dict.fromkeys(span for *_, span in _relative(folded, today)))
+
+
+def _relative(folded: str, day: date) -> Iterator[tuple[int, int, Span]]:
+    """Yield the place and the days of each expression relative to a day."""
+    if not any(hint in folded for hint in _HINTS):
+        return
+    found: Iterable[re.Match[str]] = _english().finditer(folded)
+    if not folded.isascii():
+        found = chain(found, _chinese().finditer(folded))
     for match in islice(found, _MAX_EXPRESSIONS):
         groups = {name: part for name, part in match.groupdict().items() if part}
-        try:
-            spans.append(_span(groups, today))
-        except (OverflowError, ValueError):  # 去年二月三十日, or a day before the year 1
-            continue
-    return list(dict.fromkeys(spans))
+        with contextlib.suppress(OverflowError, ValueError):  # 去年二月三十日, or a day before the year 1
+            yield match.start(), match.end(), _span(groups, day)
 
 
 # A weekday alone is a date only if something happens on it once: "the demo is on Saturday", not "we deploy on Tuesday".
@@ -170,11 +185,7 @@ def add_dates(text: str, day: date) -> str:
     if len(lowered) != len(text):
         return text
     folded = fold_variants(lowered)
-    found = dict[int, Span]()
-    for match in islice(chain(_english().finditer(lowered), _chinese().finditer(folded)), _MAX_EXPRESSIONS):
-        groups = {name: part for name, part in match.groupdict().items() if part}
-        with contextlib.suppress(OverflowError, ValueError):
-            found[match.end()] = _span(groups, day)
+    found = {end: span for _, end, span in _relative(folded, day)}
     if not _HABIT.search(folded) and not any(find_dates(text)):
         for match in chain(_WEEKDAY.finditer(lowered), _WEEKDAY_ZH.finditer(folded)):
             found.setdefault(match.end(), _day(_nearest(match[1], day, past=bool(_PAST.search(folded)))))
@@ -182,6 +193,92 @@ def add_dates(text: str, day: date) -> str:
         if not _DATED.match(text, end):
             text = text[:end] + _in_brackets(found[end], chinese=not text[end - 1].isascii()) + text[end:]
     return text
+
+
+# A statement about every year is no plan, and one "from July on" becomes true on its day.
+_RECURS = re.compile(r"\b(?:every|each|annual|yearly|birthday|anniversary)\b|每|生日|纪念日")
+_SINCE = re.compile(r"\b(?:since|from|starting|beginning|as of|after)(?: on| in)? ?$|[从自]$")
+_ONWARDS = re.compile(r" on(?:wards?)?\b|起|开始|之后|以后")
+# A month or a day without a year is the next one if the statement looks ahead.
+_AHEAD = re.compile(
+    r"\b(?:will|going|plan\w*|intend\w*|scheduled|booked|due|until|by|(?:am|are|is) \w+ing)\b|'(?:ll|m|re) "
+    r"|[要会将]|打算|计划|准备|预[定计]|截止|出差"
+)
+
+
+def planned_for(text: str, said: date) -> Span | None:
+    """Return the days that a statement looks ahead to from the day on which it was made; None if it does not.
+
+    >>> planned_for("I am going to Singapore in July", date(2026, 5, 2))
+    (datetime.date(2026, 7, 1), datetime.date(2026, 7, 31))
+    """
+    folded = fold_variants(text.lower())
+    if len(folded) != len(text) or _RECURS.search(folded):
+        return None
+    found = [*_relative(folded, said), *_absolute(folded, said)]
+    if not found and not _HABIT.search(folded):
+        weekdays = chain(_WEEKDAY.finditer(folded), _WEEKDAY_ZH.finditer(folded))
+        found = [
+            (match.start(), match.end(), _day(_nearest(match[1], said, past=False))) for match in weekdays
+        ]
+    is_past = bool(_PAST.search(folded))
+    for start, end, _ in found:
+        if _SINCE.search(folded[max(0, start - 20) : start]) or _ONWARDS.match(folded, end):
+            return None
+    ahead = [span for *_, span in found if span[1] > said and (span[0] > said or not is_past)]
+    return max(ahead, key=lambda span: span[1], default=None)
+
+
+def past_plan(text: str, said: date | None, today: date) -> str | None:
+    """Return the days that a text was planned for, if every line of it is a plan whose days have passed."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    if said is None or not lines:
+        return None
+    spans = [planned_for(line, said) for line in lines]
+    ended = [span for span in spans if span and span[1] < today]
+    return name_days(max(ended)) if len(ended) == len(spans) else None
+
+
+def past_span(query: str, today: date) -> Span | None:
+    """Return the past month, season or year that a question is about; None if it names none, or several.
+
+    >>> past_span("What was my stack last spring?", date(2026, 11, 17))
+    (datetime.date(2026, 3, 1), datetime.date(2026, 5, 31))
+    """
+    folded = fold_variants(query.lower())
+    spans = {span for *_, span in (*_relative(folded, today), *_absolute(folded, today, ahead=False))}
+    if len(spans) != 1:
+        return None
+    first, last = spans.pop()
+    return (first, last) if (last - first).days + 1 >= _MIN_MONTH_DAYS and last < today else None
+
+
+_IN_YEAR = re.compile(r"\b(?:in|during|of) \d$|年$")
+_DATE = re.compile(r"@(?:(\d{4})-)?(\d\d)(?:-(\d\d))?")
+
+
+def _absolute(folded: str, day: date, *, ahead: bool = True) -> Iterator[tuple[int, int, Span]]:
+    """Yield the place and the days of each date. One without a year is the next one, or the one before.
+
+    A year alone may be any number. It counts in a question about "in 2024" or 2024年.
+    """
+    for start, end, tokens in find_dates(folded):
+        if (
+            not ahead
+            and len(tokens) == 1
+            and len(tokens[0]) > 4
+            and _IN_YEAR.search(folded[:start] + folded[end - 1])
+        ):
+            yield start, end, (date(int(tokens[0][1:]), 1, 1), date(int(tokens[0][1:]), 12, 31))
+        found = _DATE.fullmatch(tokens[0]) if tokens else None
+        if found is None or (ahead and not found[1] and not _AHEAD.search(folded)):
+            continue
+        years = [int(found[1])] if found[1] else [day.year - 1, day.year, day.year + 1]
+        with contextlib.suppress(ValueError):  # 30 February
+            spans = [_in_month(year, int(found[2]), found[3]) for year in years]
+            if not found[1]:
+                spans = [span for span in spans if (span[1] > day if ahead else span[0] <= day)]
+            yield start, end, spans[0] if ahead else spans[-1]
 
 
 def _nearest(name: str, day: date, *, past: bool) -> date:
@@ -192,14 +289,18 @@ def _nearest(name: str, day: date, *, past: bool) -> date:
 
 
 def _in_brackets(span: Span, *, chinese: bool) -> str:
+    named = name_days(span)
+    return f"（{named.replace(' to ', ' 至 ')}）" if chinese else f" ({named})"
+
+
+def name_days(span: Span) -> str:
+    """Return days in figures: "2026-07-03", "2026-07", "2026", or two days with "to" between them."""
     first, last = span
     if first == last:
-        named = f"{first}"
-    elif first.day == 1 and (last + timedelta(1)).day == 1 and first.month in (last.month, last.month - 11):
-        named = f"{first:%Y-%m}" if first.month == last.month else f"{first:%Y}"
-    else:
-        named = f"{first} 至 {last}" if chinese else f"{first} to {last}"
-    return f"（{named}）" if chinese else f" ({named})"
+        return f"{first}"
+    if first.day == 1 and (last + timedelta(1)).day == 1 and first.month in (last.month, last.month - 11):
+        return f"{first:%Y-%m}" if first.month == last.month else f"{first:%Y}"
+    return f"{first} to {last}"
 
 
 def date_tokens_of(span: Span) -> list[str]:
@@ -217,12 +318,11 @@ def _span(groups: Mapping[str, str], today: date) -> Span:
     if "day" in groups:
         return _day(today + timedelta(_DAYS[groups["day"]]))
     if "shift" in groups:
-        return _shift(groups, today, _SHIFTS[groups["shift"]])
+        shift, season = _SHIFTS[groups["shift"]], groups.get("season")
+        return _near_season(season, today, shift) if season else _shift(groups, today, shift)
     if "year" in groups:
         year = today.year + _YEARS[groups["year"]]
-        if "month" not in groups:
-            return date(year, 1, 1), date(year, 12, 31)
-        return _in_month(year, _count(groups["month"]), groups.get("date"))
+        return _in_year(groups, year)
     if "ago" in groups:
         return _distant(today, -_count(groups["ago"]), _UNITS.get(groups["of"], groups["of"]))
     length = _LENGTHS[_UNITS.get(groups["length"], groups["length"])]
@@ -272,6 +372,27 @@ def _in_month(year: int, month: int, day: str | None = None) -> Span:
         return _day(date(year, month, _count(day)))
     first = date(year, month, 1)
     return first, (first + timedelta(31)).replace(day=1) - timedelta(1)
+
+
+def _in_year(groups: Mapping[str, str], year: int) -> Span:
+    if season := groups.get("season"):
+        return _season(year, season)
+    if "month" not in groups:
+        return date(year, 1, 1), date(year, 12, 31)
+    return _in_month(year, _count(groups["month"]), groups.get("date"))
+
+
+def _near_season(name: str, today: date, shift: int) -> Span:
+    """Return the season that ended last, the one that is not over, or the next one that starts."""
+    near = [_season(today.year + ahead, name) for ahead in (-2, -1, 0, 1)]
+    if shift < 0:
+        return max(one for one in near if one[1] < today)
+    return min(one for one in near if (one[0] > today if shift else one[1] >= today))
+
+
+def _season(year: int, name: str) -> Span:
+    first = date(year, _SEASONS[name], 1)
+    return first, _distant(first, 2, "month")[1]
 
 
 def _count(figures: str) -> int:
