@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from memoriter.entries.editing import EntryChanges as EntryChanges
     from memoriter.entries.forgetting import OtherCopies as OtherCopies
     from memoriter.entries.listing import EntryDetail as EntryDetail
-    from memoriter.entries.listing import EntryFilters as EntryFilters
     from memoriter.entries.listing import EntryStats as EntryStats
     from memoriter.entries.listing import RecallFilters as RecallFilters
+    from memoriter.entries.search import EntryFilters as EntryFilters
     from memoriter.entries.search import FoundEntries as FoundEntries
     from memoriter.entries.search import Mode as Mode
     from memoriter.errors import BackupError as BackupError
@@ -148,8 +148,8 @@ _NAMES = {
     "entries.drafts": "Draft DraftFields",
     "entries.editing": "EntryChanges",
     "entries.forgetting": "OtherCopies",
-    "entries.listing": "EntryDetail EntryFilters EntryStats RecallFilters",
-    "entries.search": "FoundEntries Mode",
+    "entries.listing": "EntryDetail EntryStats RecallFilters",
+    "entries.search": "EntryFilters FoundEntries Mode",
     "errors": "BackupError BadArgument BudgetSpent Cancelled ChatError ChatUnavailable ConfigError EditConflict "
     "EmbedderBusy EmbedderUnavailable EmbeddingError EngineBusy EngineError FrameworkMissing IndexBroken "
     "LockTimeout MemoriterError MemoryClosed MemoryDisabled NotFound PathRefused QuotaSpent SchemaTooNew "

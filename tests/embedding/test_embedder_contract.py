@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memoriter.embedding import Batched, Embedder, RememberedQueries
+from memoriter.embedding import Batched, Embedder
 from memoriter.embedding.guarded import Guarded
 from memoriter.testing import FailingEmbedder, HashEmbedder
 
@@ -20,7 +20,6 @@ EMBEDDERS: dict[str, Callable[[pytest.FixtureRequest], Embedder]] = {
     "local": lambda request: request.getfixturevalue("real"),
     "batched": lambda _: Batched(HashEmbedder(), items=3, tokens=64),
     "guarded": lambda _: Guarded(HashEmbedder()),
-    "remembered queries": lambda _: RememberedQueries(HashEmbedder()),
 }
 
 TEXTS = ["The database backup runs at night.", "数据库备份每晚运行。", "", "GitHub备份", "x9", " \n\t"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoriter.embedding import Batched, Cached, Ensured, RememberedQueries
+from memoriter.embedding import Batched, Cached, Ensured
 from memoriter.embedding.cache import split
 from memoriter.embedding.guarded import Guarded
 from memoriter.errors import EmbeddingError
@@ -176,18 +176,18 @@ class TestCachedVectors:
 class TestQueries:
     def test_are_remembered_until_there_are_too_many(self) -> None:
         embedder = HashEmbedder()
-        queries = RememberedQueries(embedder, size=2)
+        queries = Guarded(embedder, queries=2)
         for text in ("a1", "b2", "a1", "c3", "a1", "b2"):
             np.testing.assert_array_equal(queries.embed_query(text), HashEmbedder().embed_query(text))
         assert embedder.queries == 4
 
     def test_have_read_only_vectors(self) -> None:
         with pytest.raises(ValueError, match="read-only"):
-            RememberedQueries(HashEmbedder()).embed_query("a1")[0] = 5
+            Guarded(HashEmbedder()).embed_query("a1")[0] = 5
 
     def test_that_failed_are_embedded_again(self) -> None:
         embedder = FailingEmbedder()
-        queries = RememberedQueries(embedder)
+        queries = Guarded(embedder)
         with pytest.raises(EmbeddingError):
             queries.embed_query("garden")
         embedder.heal()

@@ -11,7 +11,7 @@ import pytest
 
 from memoriter.entries import Draft, Entries
 from memoriter.entries.collection import connect_entries
-from memoriter.entries.listing import build_filter
+from memoriter.entries.search import build_filter
 from memoriter.errors import EditConflict, NotFound
 from memoriter.extensions.langgraph.items.store import ItemStore, Put
 from memoriter.records import Considered, Part, Recall

@@ -1,8 +1,8 @@
 """Turn text into vectors.
 
 An `Embedder` returns vectors of length one. `resolve` chooses the embedder of an `EmbedderSpec` and gives the reason.
-Wrappers add what every provider needs: `Guarded` (checked vectors, time limits, cooldown), `Batched` (batches and
-workers), `Cached` (no text is embedded twice) and `RememberedQueries`.
+Wrappers add what every provider needs: `Guarded` (checked vectors, time limits, cooldown, remembered
+queries), `Batched` (batches and workers) and `Cached` (no text is embedded twice).
 
 Importing this package is cheap: numpy, models and vendors' clients load with the first text.
 
@@ -13,7 +13,7 @@ Importing this package is cheap: numpy, models and vendors' clients load with th
 
 from __future__ import annotations
 
-from memoriter.embedding.cache import Batched, Cached, Ensured, RememberedQueries, VectorCache
+from memoriter.embedding.cache import Batched, Cached, Ensured, VectorCache
 from memoriter.embedding.guarded import Guarded
 from memoriter.embedding.jobs import Jobs
 from memoriter.embedding.lookup import Choice, remake, resolve
@@ -28,7 +28,6 @@ __all__ = [
     "Ensured",
     "Guarded",
     "Jobs",
-    "RememberedQueries",
     "VectorCache",
     "remake",
     "resolve",

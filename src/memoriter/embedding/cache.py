@@ -1,9 +1,7 @@
-"""Embed in batches, and never the same text twice: stored vectors for documents, remembered ones for queries."""
+"""Embed documents in batches, and never the same text twice: its vector is stored."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -22,9 +20,6 @@ if TYPE_CHECKING:
     from memoriter.embedding.remote import Limits
 
     OnBatch: TypeAlias = Callable[[Sequence[int], Matrix], None]
-
-#: Remembered query vectors. A vector of 384 dimensions takes 1.5 KB.
-MAX_QUERIES = 128
 
 
 class VectorCache(Protocol):
@@ -133,44 +128,6 @@ class Cached:
 
     def close(self) -> None:
         """Close the wrapped embedder."""
-        self.embedder.close()
-
-
-class RememberedQueries:
-    """An embedder that remembers the vectors of recent queries, because agents often repeat a query."""
-
-    def __init__(self, embedder: Embedder, size: int = MAX_QUERIES) -> None:
-        self.embedder = embedder
-        self._size = size
-        self._vectors: OrderedDict[str, Matrix] = OrderedDict()
-        self._lock = threading.Lock()
-
-    @cached_property
-    def identity(self) -> Identity:
-        """The identity of the wrapped embedder."""
-        return self.embedder.identity
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of documents."""
-        return self.embedder.embed(texts)
-
-    def embed_query(self, text: str) -> Matrix:
-        """Return the vector of a query. It is read-only, because later calls get the same array."""
-        with self._lock:
-            if text in self._vectors:
-                self._vectors.move_to_end(text)
-                return self._vectors[text]
-        vector = self.embedder.embed_query(text)
-        vector.setflags(write=False)
-        with self._lock:
-            self._vectors[text] = vector
-            while len(self._vectors) > self._size:
-                self._vectors.popitem(last=False)
-        return vector
-
-    def close(self) -> None:
-        """Close the wrapped embedder."""
-        self._vectors.clear()
         self.embedder.close()
 
 

@@ -1,4 +1,4 @@
-"""An embedder with guards: checked vectors, time limits, and a cooldown after repeated failures.
+"""An embedder with guards: checked vectors, time limits, a cooldown after repeated failures, remembered queries.
 
 During a cooldown calls fail immediately and say why, so an outage does not slow down searches. After it, one call goes
 through. If that call fails too, the next cooldown is twice as long. The vendors' clients retry.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -99,6 +100,8 @@ FIRST_COOLDOWN_S = 15.0
 MAX_COOLDOWN_S = 600.0
 #: Threads for calls with a time limit, including abandoned ones: more than `embedding.concurrency` allows.
 MAX_CALLS = 96
+#: Remembered query vectors. A vector of 384 dimensions takes 1.5 KB.
+MAX_QUERIES = 128
 #: An idle thread waits this long for the next query.
 LINGER_S = 30.0
 
@@ -169,7 +172,8 @@ class ProviderHealth:
 class Guarded:
     """An embedder that returns valid vectors or raises EmbeddingError, within its time limits.
 
-    Without limits, calls run in the caller's thread. Without ``health`` there is no cooldown.
+    Without limits, calls run in the caller's thread. Without ``health`` there is no cooldown. The vectors of recent
+    queries are remembered, because agents often repeat a query.
     """
 
     def __init__(
@@ -179,9 +183,13 @@ class Guarded:
         query_s: float | None = None,
         batch_s: float | None = None,
         health: ProviderHealth | None = None,
+        queries: int = MAX_QUERIES,
     ) -> None:
         self.embedder = embedder
         self.health = health
+        self._max_queries = queries
+        self._queries: OrderedDict[str, Matrix] = OrderedDict()
+        self._lock = threading.Lock()
         self._query_s = query_s
         self._batch_s = batch_s
         # A thread cannot be stopped. A late call continues, and its result is dropped.
@@ -197,13 +205,23 @@ class Guarded:
         return self._call(lambda: self.embedder.embed(texts), len(texts), self._batch_s)
 
     def embed_query(self, text: str) -> Matrix:
-        """Return the vector of a query."""
+        """Return the vector of a query. It is read-only, because later calls get the same array."""
+        with self._lock:
+            if text in self._queries:
+                self._queries.move_to_end(text)
+                return self._queries[text]
         row: Matrix = self._call(lambda: [self.embedder.embed_query(text)], 1, self._query_s)[0]
+        row.setflags(write=False)
+        with self._lock:
+            self._queries[text] = row
+            while len(self._queries) > self._max_queries:
+                self._queries.popitem(last=False)
         return row
 
     def close(self) -> None:
         """Close the wrapped embedder. The next call opens it again."""
         self._workers.release(0.2)
+        self._queries.clear()
         self.embedder.close()
 
     def _call(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from memoriter.embedding import remote as remotes
-from memoriter.embedding.cache import RememberedQueries
 from memoriter.embedding.guarded import Guarded, ProviderHealth
 from memoriter.embedding.protocol import Embedder, EmbedderSpec
 from memoriter.embedding.remote import (
@@ -103,7 +102,7 @@ class Choice:
         """Use an embedder that the caller made. It gets a time limit for queries, but no cooldown."""
         identity = embedder.identity
         guarded = Guarded(embedder, query_s=(spec or EmbedderSpec()).local_query_s)
-        return cls(RememberedQueries(guarded), identity.provider, identity.model, sentence("embedder.caller"))
+        return cls(guarded, identity.provider, identity.model, sentence("embedder.caller"))
 
     @property
     def limits(self) -> Limits | None:
@@ -247,7 +246,7 @@ def _in_process(
     query_s = spec.local_query_s if limits_queries else None
     guarded = Guarded(embedder, query_s=query_s, batch_s=spec.local_batch_s, health=health)
     return Choice(
-        RememberedQueries(guarded),
+        guarded,
         identity.provider,
         identity.model,
         reason,
@@ -270,7 +269,7 @@ def _service(service: Service, spec: EmbedderSpec) -> Choice:
     is_named = address and (name in spec.base_urls or not service.key)
     reason = f"{name}, at {address}" if is_named else f"{name}, by {service.variable}"
     return Choice(
-        RememberedQueries(guarded),
+        guarded,
         name,
         service.identity.model,
         reason,

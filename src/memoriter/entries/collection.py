@@ -1,7 +1,7 @@
 """`Entries`: everything an agent has learned, behind one object (`memory.entries`).
 
 Its methods are functions of this package that work on an `EntryContext`: `adding` decides how a new statement relates
-to known ones, `forgetting` hides and erases, `editing` changes and undoes, `listing` reads.
+to known ones, `forgetting` hides and erases, `editing` changes and undoes, `listing` and `search` read.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, Unpack
 from memoriter.entries import adding, capture, editing, forgetting, importing, listing
 from memoriter.entries.context import EntryContext, EntryOptions
 from memoriter.entries.drafts import Draft, DraftFields, type_of
+from memoriter.entries.search import search as search_entries
 from memoriter.index.follow import Follower
 from memoriter.records import Entry, Remembered
 from memoriter.sentences import sentence
@@ -114,7 +115,7 @@ class Entries:
     get = bound(listing.get)
     list = bound(listing.list_entries)
     page = bound(listing.page)
-    search = bound(listing.search)
+    search = bound(search_entries)
     detail = bound(listing.detail)
     history = bound(listing.history)
     replaced_by = bound(listing.replaced_by)

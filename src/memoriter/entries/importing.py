@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Unpack
 from memoriter.entries.adding import add_draft
 from memoriter.entries.drafts import Draft, expiry
 from memoriter.entries.exchange import EntryLine, export_lines, import_lines, read
-from memoriter.entries.listing import EntryFilters, limited
+from memoriter.entries.search import EntryFilters, limited
 from memoriter.records import IMPORTED, EntryState, Imported, Trust, least_trusted
 
 if TYPE_CHECKING:

@@ -7,27 +7,23 @@ matches if its text contains the query.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from memoriter.entries.drafts import TYPES, type_of
-from memoriter.entries.search import FoundEntries, Mode, find
-from memoriter.errors import BadArgument, NotFound
+from memoriter.entries.search import EntryFilters, find, limited
+from memoriter.errors import NotFound
 from memoriter.records import (
     Bucket,
     Entry,
     EntryEvent,
     EntryPage,
     EntrySort,
-    EntryState,
     EntryType,
     Facets,
-    Hit,
     Recall,
     RecallHead,
     RecallPage,
-    Trust,
     referenced_id,
 )
 from memoriter.search.confidence import ALL_WORDS, relevant
@@ -35,42 +31,16 @@ from memoriter.sentences import sentence
 from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.ledger import RecallFilter
-from memoriter.text.markdown import tag_list
 
 if TYPE_CHECKING:
     from memoriter.entries.context import EntryContext
 
-STATES: tuple[EntryState, ...] = get_args(EntryState)
 #: Maximum number of entries in force that a query scores.
 MAX_SCORED = 200
 #: Maximum number of related entries, superseded entries and recalls shown with one entry.
 MAX_SHOWN = 100
 #: Maximum number of events shown with one entry, the newest.
 MAX_EVENTS = 200
-
-
-class EntryFilters(TypedDict, total=False):
-    """Filters of entries. Every filter that is given must match."""
-
-    types: Sequence[str]
-    #: Tags that the entry must all have.
-    tags: Sequence[str]
-    #: Empty means any state; None means entries in force.
-    states: Sequence[EntryState] | None
-    trust: Sequence[Trust]
-    session: str | None
-    #: Only entries learned in one of these sessions, or outside sessions.
-    within: Sequence[str] | None
-    source: str | None
-    #: Only entries learned in the workspace with this path, or in none.
-    workspace: str | None
-    #: Created at or after, in seconds since the epoch.
-    since: float | None
-    #: Created before.
-    until: float | None
-    min_importance: float
-    #: Whether it has been used: found by an agent or added to a prompt. None: either.
-    used: bool | None
 
 
 class RecallFilters(TypedDict, total=False):
@@ -95,61 +65,9 @@ class EntryDetail:
     recalls: tuple[RecallHead, ...]
 
 
-def build_filter(filters: EntryFilters) -> EntryFilter:
-    """Return the filter as the store takes it."""
-    states, within = filters.get("states"), filters.get("within")
-    if states is not None and (isinstance(states, str) or not {*states} <= {*STATES}):
-        message = f"`states` must be a list of these: {', '.join(STATES)}."
-        raise BadArgument(message, "states")
-    return EntryFilter(
-        types=tuple(type_of(name) for name in filters.get("types", ())),
-        tags=tag_list(filters.get("tags", ())),
-        states=("active",) if states is None else tuple(states),
-        trust=tuple(filters.get("trust", ())),
-        session=filters.get("session"),
-        within=None if within is None else tuple(within),
-        source=filters.get("source"),
-        workspace=filters.get("workspace"),
-        since=filters.get("since"),
-        until=filters.get("until"),
-        min_importance=filters.get("min_importance", 0.0),
-        used=filters.get("used"),
-    )
-
-
-def limited(context: EntryContext, filters: EntryFilters) -> EntryFilter:
-    """Return the filter, limited to this workspace if the options say so and the caller names no other."""
-    if context.options.workspace_only and filters.get("workspace") is None:
-        filters = {**filters, "workspace": context.options.workspace}
-    return build_filter(filters)
-
-
 def get(context: EntryContext, entry_id: str) -> Entry:
     """Return the entry with this id. A unique prefix of the id is enough."""
     return context.store.get(context.store.complete_id(entry_id))
-
-
-def search(
-    context: EntryContext,
-    query: str,
-    *,
-    limit: int = 10,
-    threshold: float | None = None,
-    mode: Mode = "hybrid",
-    rerank: bool = True,
-    beside: Sequence[Hit] = (),
-    **filters: Unpack[EntryFilters],
-) -> FoundEntries:
-    """Return the entries in force that answer a query, best first.
-
-    ``threshold`` is the minimum similarity (default: `retrieval.similarity_threshold`). ``mode`` is "hybrid",
-    "semantic" or "keyword". A hybrid search without ``rerank`` leaves the reranker out. ``beside`` are hits of
-    notes for the same query: the scores of the entries then can be compared with theirs.
-    """
-    floor, where = context.options.threshold if threshold is None else threshold, limited(context, filters)
-    return find(
-        context, query, limit=limit, threshold=floor, mode=mode, rerank=rerank, where=where, beside=beside
-    )
 
 
 def history(context: EntryContext, entry_id: str) -> builtins.list[EntryEvent]:

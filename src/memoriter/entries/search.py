@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 
-from memoriter.records import Answer, Entry, EntryHit, Explanation, Hit, Part
+from memoriter.entries.drafts import type_of
+from memoriter.errors import BadArgument
+from memoriter.records import Answer, Entry, EntryHit, EntryState, Explanation, Hit, Part, Trust
 from memoriter.search.confidence import confidences, judge, unknown_identifiers
 from memoriter.search.freshness import Lookup, asks_about_the_past, refresh
 from memoriter.search.rank import (
@@ -33,6 +35,7 @@ from memoriter.store import Filter
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import IN_FORCE
 from memoriter.text import query_terms, tokenize
+from memoriter.text.markdown import tag_list
 
 if TYPE_CHECKING:
     from memoriter.entries.context import EntryContext
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 
 Mode = Literal["semantic", "keyword", "hybrid"]
 MODES: tuple[Mode, ...] = ("semantic", "keyword", "hybrid")
+STATES: tuple[EntryState, ...] = get_args(EntryState)
 
 #: The share of importance in a score. A small share, which only separates near-ties.
 IMPORTANCE_WEIGHT = 0.02
@@ -50,6 +54,30 @@ CANDIDATES = 50
 RERANKED = 8
 #: An entry whose keyword value is below this cannot contain every word of the query.
 MIN_EXACT = 0.3
+
+
+class EntryFilters(TypedDict, total=False):
+    """Filters of entries. Every filter that is given must match."""
+
+    types: Sequence[str]
+    #: Tags that the entry must all have.
+    tags: Sequence[str]
+    #: Empty means any state; None means entries in force.
+    states: Sequence[EntryState] | None
+    trust: Sequence[Trust]
+    session: str | None
+    #: Only entries learned in one of these sessions, or outside sessions.
+    within: Sequence[str] | None
+    source: str | None
+    #: Only entries learned in the workspace with this path, or in none.
+    workspace: str | None
+    #: Created at or after, in seconds since the epoch.
+    since: float | None
+    #: Created before.
+    until: float | None
+    min_importance: float
+    #: Whether it has been used: found by an agent or added to a prompt. None: either.
+    used: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +174,58 @@ def _reread(found: Sequence[_Scored], reading: Reading) -> Iterator[_Scored]:
     """Yield the entries with the reranker's part in their scores."""
     scores = {item.rowid: item for item in blend([one.scored for one in found], reading)}
     return (replace(one, scored=scores[one.scored.rowid]) for one in found)
+
+
+def limited(context: EntryContext, filters: EntryFilters) -> EntryFilter:
+    """Return the filter, limited to this workspace if the options say so and the caller names no other."""
+    if context.options.workspace_only and filters.get("workspace") is None:
+        filters = {**filters, "workspace": context.options.workspace}
+    return build_filter(filters)
+
+
+def build_filter(filters: EntryFilters) -> EntryFilter:
+    """Return the filter as the store takes it."""
+    states, within = filters.get("states"), filters.get("within")
+    if states is not None and (isinstance(states, str) or not {*states} <= {*STATES}):
+        message = f"`states` must be a list of these: {', '.join(STATES)}."
+        raise BadArgument(message, "states")
+    return EntryFilter(
+        types=tuple(type_of(name) for name in filters.get("types", ())),
+        tags=tag_list(filters.get("tags", ())),
+        states=("active",) if states is None else tuple(states),
+        trust=tuple(filters.get("trust", ())),
+        session=filters.get("session"),
+        within=None if within is None else tuple(within),
+        source=filters.get("source"),
+        workspace=filters.get("workspace"),
+        since=filters.get("since"),
+        until=filters.get("until"),
+        min_importance=filters.get("min_importance", 0.0),
+        used=filters.get("used"),
+    )
+
+
+def search(
+    context: EntryContext,
+    query: str,
+    *,
+    limit: int = 10,
+    threshold: float | None = None,
+    mode: Mode = "hybrid",
+    rerank: bool = True,
+    beside: Sequence[Hit] = (),
+    **filters: Unpack[EntryFilters],
+) -> FoundEntries:
+    """Return the entries in force that answer a query, best first.
+
+    ``threshold`` is the minimum similarity (default: `retrieval.similarity_threshold`). ``mode`` is "hybrid",
+    "semantic" or "keyword". A hybrid search without ``rerank`` leaves the reranker out. ``beside`` are hits of
+    notes for the same query: the scores of the entries then can be compared with theirs.
+    """
+    floor, where = context.options.threshold if threshold is None else threshold, limited(context, filters)
+    return find(
+        context, query, limit=limit, threshold=floor, mode=mode, rerank=rerank, where=where, beside=beside
+    )
 
 
 def find(

@@ -20,7 +20,7 @@ from memoriter.background import is_cancelled
 from memoriter.entries.collection import context_of
 from memoriter.entries.context import MIN_SIMILARITY
 from memoriter.entries.relation import contradicts
-from memoriter.entries.search import FoundEntries, judge_together
+from memoriter.entries.search import EntryFilters, FoundEntries, judge_together
 from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.render import NOTES, Line, Whose, in_order, language_of, render
 from memoriter.records import (
@@ -47,7 +47,6 @@ from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.entries import Entries
-    from memoriter.entries.listing import EntryFilters
     from memoriter.records import Entry, EntryHit, Hit, Part, Trust
 
 #: Maximum number of characters of a query, and of the user's message.
