@@ -28,7 +28,7 @@ from lab.evals.run import Opener, Setup, sampled, write_notes
 from lab.evals.sets import OWN, EvalSet, Query, find_sets, load_set
 from lab.evals.variants import Variant
 from memoriter import Memory
-from memoriter.search.confidence import TABLE, features_of
+from memoriter.search.shape import TABLE, features_of
 
 Array = NDArray[np.float64]
 

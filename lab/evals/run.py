@@ -26,8 +26,8 @@ from lab.evals.sets import EvalSet, Item, Query
 from lab.evals.variants import Overrides, Variant
 from lab.evals.vectors import KeptVectors
 from memoriter import Answer, Memory
-from memoriter.search.confidence import features_of
 from memoriter.search.rerank import Reranker
+from memoriter.search.shape import features_of
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder

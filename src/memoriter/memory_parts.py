@@ -36,9 +36,18 @@ from memoriter.entries.editing import mark_relayed
 from memoriter.entries.relation import contradicts
 from memoriter.errors import BadArgument, MemoriterError, MemoryClosed, NotFound, SourceError
 from memoriter.records import Answer, Excerpt, Hit, Query, Recall, Saved, Source, Trust, referenced_id
-from memoriter.search.confidence import FITTED_MODEL, conclude, identifiers, judge
 from memoriter.search.freshness import SIMILAR, Lookup, refresh
-from memoriter.search.shape import for_prompt, mask, mask_answer, parse_citation, shows_citations
+from memoriter.search.shape import (
+    FITTED_MODEL,
+    conclude,
+    for_prompt,
+    identifiers,
+    judge,
+    mask,
+    mask_answer,
+    parse_citation,
+    shows_citations,
+)
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memoriter import Memory
 from memoriter.records import HIGH_CONFIDENCE, MEDIUM_CONFIDENCE, Answer, Explanation, Hit, Part, level_of
-from memoriter.search.confidence import NEAREST, conclude, features_of, identifiers, judge, probability
+from memoriter.search.shape import NEAREST, conclude, features_of, identifiers, judge, probability
 
 QUESTION = "Where is the heron?"
 

@@ -27,8 +27,7 @@ from memoriter.records import (
     Trust,
 )
 from memoriter.search import Found
-from memoriter.search.confidence import ALL_WORDS
-from memoriter.search.shape import shows_citations
+from memoriter.search.shape import ALL_WORDS, shows_citations
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
 

@@ -26,7 +26,7 @@ from memoriter.records import (
     RecallPage,
     referenced_id,
 )
-from memoriter.search.confidence import ALL_WORDS, relevant
+from memoriter.search.shape import ALL_WORDS, relevant
 from memoriter.sentences import sentence
 from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 from memoriter.entries.drafts import type_of
 from memoriter.errors import BadArgument
 from memoriter.records import Answer, Entry, EntryHit, EntryState, Explanation, Hit, Part, Trust
-from memoriter.search.confidence import confidences, judge, unknown_identifiers
 from memoriter.search.freshness import Lookup, asks_about_the_past, refresh
 from memoriter.search.rank import (
     KeywordLeg,
@@ -30,6 +29,7 @@ from memoriter.search.rank import (
 )
 from memoriter.search.rerank import Reading, blend
 from memoriter.search.search import CONTEXT_SHARE, MAX_QUERY_CHARS
+from memoriter.search.shape import confidences, judge, unknown_identifiers
 from memoriter.sentences import join
 from memoriter.store import Filter
 from memoriter.store.entry_rows import EntryFilter
@@ -191,7 +191,7 @@ def build_filter(filters: EntryFilters) -> EntryFilter:
         raise BadArgument(message, "states")
     return EntryFilter(
         types=tuple(type_of(name) for name in filters.get("types", ())),
-        tags=tag_list(filters.get("tags", ())),
+        tags=tag_list(filters["tags"]) if "tags" in filters else (),
         states=("active",) if states is None else tuple(states),
         trust=tuple(filters.get("trust", ())),
         session=filters.get("session"),

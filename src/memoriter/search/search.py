@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from memoriter.records import Explanation, Hit, Part, Query
 from memoriter.search import rank, shape
-from memoriter.search.confidence import unknown_identifiers
 from memoriter.search.rank import (
     CONTEXT_REACH,
     FUSIONS,
@@ -35,7 +34,7 @@ from memoriter.search.rank import (
     vector_leg,
 )
 from memoriter.search.rerank import CANDIDATES, WEIGHT, Reading, blend, text_of
-from memoriter.search.shape import Neighbours, Place
+from memoriter.search.shape import Neighbours, Place, unknown_identifiers
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.sentences import join
 from memoriter.store import Filter, Index
