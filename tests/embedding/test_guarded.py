@@ -38,7 +38,7 @@ class Clock:
 
 
 def guarded(embedder: HashEmbedder, clock: Clock | None = None) -> Guarded:
-    return Guarded(embedder, health=ProviderHealth("hash", clock or Clock()))
+    return Guarded(embedder, health=ProviderHealth("hash", clock or Clock()), queries=0)
 
 
 def error_of(call: Callable[[], object]) -> str:
