@@ -251,13 +251,13 @@ def test_only_entries_in_force_are_neighbours(entries: Entries) -> None:
     assert near(entries, "nothing of the kind") == []
 
 
-def test_eight_neighbours_by_vector_and_four_rare_words(entries: Entries) -> None:
-    for number in range(12):
+def test_sixteen_neighbours_by_vector_and_four_rare_words(entries: Entries) -> None:
+    for number in range(20):
         entries.add_draft(Draft(f"item{number} common", "fact"))
     text = "common item0 item1 item2 item3"
     assert sorted(known for known, _ in near(entries, text)) == [f"item{n} common" for n in range(4)]
     vector = embedded("entirely unrelated")
-    assert len(near(entries, "unknown words", vector=vector)) == 8
+    assert len(near(entries, "unknown words", vector=vector)) == 16
     ids = [entry.id for entry in entries.list()]
     cosines = cosines_near(entries._context.follower, Draft(text), None)
     found, _ = neighbours(entries._context.store, Nearby(cosines, entries._context.store.seq()))

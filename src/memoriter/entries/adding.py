@@ -96,7 +96,10 @@ def _look_up(context: EntryContext, draft: Draft) -> Nearby:
 
 def _near(context: EntryContext, draft: Draft, vector: Matrix | None) -> Nearby:
     seq = context.follower.indexed_seq()  # before the lookup, which may see later changes
-    cosines = merge.cosines_near(context.follower, draft, vector)
+    found = merge.cosines_near(context.follower, draft, vector)
+    known = context.store.load(id_ for id_, _ in found)
+    active = {id_ for id_, entry in known.items() if entry.state == "active"}
+    cosines = {key: cosine for key, cosine in found.items() if key[0] in active}
     return Nearby(cosines, seq, vector, merge.out_of_date(context.options.judge, draft, cosines))
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from memoriter.search.changes import Judge
     from memoriter.store import Index
 
-#: Number of known entries that each leg proposes for comparison.
-MAX_NEIGHBOURS = 8
+#: Number of known entries that each leg proposes for comparison. Some of them may be superseded.
+MAX_NEIGHBOURS = 16
 #: Number of words of a statement that known entries are looked up by.
 MAX_LOOKUP_WORDS = 4
 #: Number of entries that a statement is compared with although the index does not contain them yet, newest first.

@@ -125,6 +125,8 @@ class _Scored:
     """An entry with the parts of its score; explained only when it is shown."""
 
     entry: Entry
+    #: The text that matches: the entry's own, or that of an entry that it superseded.
+    text: str
     similarity: float
     scored: Scored
     keyword: float
@@ -138,7 +140,7 @@ class _Scored:
         return bool(terms) and self.keyword >= MIN_EXACT and len(self.matched(terms)) == len(terms)
 
     def matched(self, terms: Sequence[str]) -> tuple[str, ...]:
-        present = set(tokenize(self.entry.text)) if self.keyword else set()
+        present = set(tokenize(self.text)) if self.keyword else set()
         return tuple(term for term in terms if term in present)
 
     def hit(self, terms: Sequence[str], words: KeywordLeg, logit: float | None) -> EntryHit:
@@ -163,11 +165,17 @@ class _Scored:
         detail = f"{self.entry.importance:g} of 5"
         parts.append(Part("importance", value, IMPORTANCE_WEIGHT, IMPORTANCE_WEIGHT * value, detail))
         explain = Explanation("entries", tuple(parts), matched, logit, words.coverage(matched))
-        return EntryHit(self.entry, self.score, self.similarity, explain)
+        before = self.text if self.text != self.entry.text else ""
+        return EntryHit(self.entry, self.score, self.similarity, explain, before=before)
 
 
 def _ordered(found: Iterable[_Scored]) -> list[_Scored]:
     return sorted(found, key=lambda one: (-one.score, -one.entry.updated_at, one.entry.id))
+
+
+def _once(found: Iterable[_Scored]) -> list[_Scored]:
+    """Return each entry once, with the best of the statements by which it is found."""
+    return list({one.entry.id: one for one in reversed(_ordered(found))}.values())[::-1]
 
 
 def _reread(found: Sequence[_Scored], reading: Reading) -> Iterator[_Scored]:
@@ -266,12 +274,12 @@ def _find(
         meaning = _meaning(context, text, width, mode)
         legs = _look(context, terms, meaning, width, scale)
         admitted = _load_candidates(context, legs, where)
-        if len(admitted) >= limit or legs.exhausted:
+        if len({one.entry.id for one in admitted}) >= limit or legs.exhausted:
             break
         width *= 8  # the filter dropped many: search wider
     passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
     reading = _read(context, text, passing, reranker)
-    best = _ordered(_reread(passing, reading))[:limit]
+    best = _once(_reread(passing, reading))[:limit]
     hits = [one.hit(terms, legs.words, reading.logits.get(one.scored.rowid)) for one in best]
     model = context.embedder.identity.model if context.embedder else ""
     sure = confidences([(hit.explain, hit.score) for hit in hits], model, text)
@@ -287,7 +295,7 @@ def _read(context: EntryContext, text: str, passing: Sequence[_Scored], reranker
     if reranker is None or context.embedder is None:
         return Reading()
     first = _ordered(passing)[:RERANKED]
-    return reranker.read(text, {one.scored.rowid: one.entry.text for one in first})
+    return reranker.read(text, {one.scored.rowid: one.text for one in first})
 
 
 def _meaning(context: EntryContext, text: str, width: int, mode: Mode) -> VectorLeg:
@@ -311,13 +319,25 @@ def _look(
 
 
 def _load_candidates(context: EntryContext, legs: _Legs, where: EntryFilter) -> list[_Scored]:
-    """Return the entries that the legs propose and the filter allows."""
-    rows = context.follower.index.chunks(sorted(legs.own))
-    entries = context.store.load(stored.chunk.path for stored in rows.values())
-    ids = {row: stored.chunk.path for row, stored in rows.items()}
-    admitted = [row for row, id_ in ids.items() if id_ in entries and _in_force(context, entries[id_], where)]
+    """Return the entries that the legs propose and the filter allows. What was superseded leads to its successor."""
+    chunks = {row: stored.chunk for row, stored in context.follower.index.chunks(sorted(legs.own)).items()}
+    known = context.store.load(chunk.path for chunk in chunks.values())
+    entries = context.store.successors(
+        {id_: entry for id_, entry in known.items() if entry.state in ("active", "superseded")}
+    )
+    admitted = [
+        row
+        for row, chunk in chunks.items()
+        if chunk.path in entries and _in_force(context, entries[chunk.path], where)
+    ]
     return [
-        _Scored(entries[ids[one.rowid]], legs.own[one.rowid], one, legs.words.values.get(one.rowid, 0.0))
+        _Scored(
+            entries[chunks[one.rowid].path],
+            chunks[one.rowid].text,
+            legs.own[one.rowid],
+            one,
+            legs.words.values.get(one.rowid, 0.0),
+        )
         for one in score_rows(legs.legs, admitted)
     ]
 

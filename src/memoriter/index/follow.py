@@ -34,6 +34,8 @@ BLOCK = 256
 EMBED_S = 1.0
 
 _TOKENIZER = "tokenizer"
+#: Rows of another version do not count. The second number rises when `documents` selects others than before.
+_VERSION = f"{TOKENIZER_VERSION}.1"
 _MARK = re.compile(r"(?P<store>\S+) (?P<number>\d{1,18}) (?P<mark>\S*)", re.ASCII)
 T = TypeVar("T")
 
@@ -112,7 +114,7 @@ class Position:
                 self._set(now)
 
     def _stored_seq(self) -> int | None:
-        if self._index.meta(_TOKENIZER) != str(TOKENIZER_VERSION):
+        if self._index.meta(_TOKENIZER) != _VERSION:
             return None
         found = _MARK.fullmatch(self._index.meta(self._key) or "")
         if found is None or found["store"] != self._store.store_id:
@@ -122,7 +124,7 @@ class Position:
 
     def _set(self, number: int) -> None:
         mark = f"{self._store.store_id} {number} {self._store.mark(number)}"
-        self._index.set_meta(**{self._key: mark, _TOKENIZER: str(TOKENIZER_VERSION)})
+        self._index.set_meta(**{self._key: mark, _TOKENIZER: _VERSION})
 
 
 class Follower:

@@ -118,7 +118,7 @@ def of_entry(hit: EntryHit, show_places: bool, least: float, *, dated: bool = Fa
     """Return an entry as a candidate; it is refused if untrusted, or below the minimum confidence."""
     refused = sentence("recall.untrusted_memory") if hit.entry.trust == "untrusted" else ""
     found = entry_as(hit.entry, hit.score, hit.explain.parts, show_places)
-    if dated:
+    if dated or hit.before:
         found = replace(found, line=replace(found.line, date=hit.entry.day or ""))
     return replace(found, refused=refused or _weakness(hit.confidence, least))
 

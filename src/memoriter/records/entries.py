@@ -148,6 +148,8 @@ class EntryHit:
     explain: Explanation
     #: The probability that the entry answers the query, 0 to 1. The entry's own confidence is that of the statement.
     confidence: float | None = None
+    #: The statement that matches the query, if it is an earlier one, which the entry superseded; otherwise empty.
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -45,6 +45,14 @@ class Tombstone(NamedTuple):
     #: The number of the event that forgot it.
     seq: int
     by_agent: bool
+
+
+def _end_of_chain(known: Mapping[str, Entry], id_: str) -> Entry | None:
+    seen = set[str]()
+    while (entry := known.get(id_)) and entry.superseded_by and id_ not in seen:
+        seen.add(id_)
+        id_ = entry.superseded_by
+    return entry if entry and not entry.superseded_by else None
 
 
 class Step(NamedTuple):
@@ -277,11 +285,29 @@ class EntryStore:
             return [str(row[0]) for row in rows]
 
     def documents(self, ids: Sequence[str]) -> dict[str, tuple[Document, list[Chunk]]]:
-        """Return the active entries with these ids as the index stores them."""
+        """Return the entries with these ids as the index stores them: active ones, and those they superseded.
+
+        The words of a superseded entry lead a search to what is true now.
+        """
         entries = self.load(ids)
         return {
-            id_: entry_rows.document_of(entry) for id_, entry in entries.items() if entry.state == "active"
+            id_: entry_rows.document_of(entry)
+            for id_, entry in entries.items()
+            if entry.state in ("active", "superseded")
         }
+
+    def successors(self, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+        """Return for each entry the one that says now what it said: itself, or the end of a chain of superseded ones.
+
+        A chain that ends in an entry that was removed leads nowhere.
+        """
+        known = dict(entries)
+        while ahead := {one.superseded_by for one in known.values() if one.superseded_by} - known.keys():
+            found = self.load(ahead)
+            if not found:
+                break
+            known |= found
+        return {id_: last for id_ in entries if (last := _end_of_chain(known, id_))}
 
     def history(self, entry_id: str) -> list[EntryEvent]:
         """Return every event of an entry, oldest first."""

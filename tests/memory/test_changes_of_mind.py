@@ -1,0 +1,83 @@
+"""A change of mind in plain words reaches search and recall: what replaced a statement answers for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from memoriter import Memory
+
+OpenMemory = Callable[..., Memory]
+
+#: A statement, the later one that replaces it, and a question that only the first shares words with.
+CHANGES = [
+    ("I live in Berlin", "I moved to Munich", "Where do I live?"),
+    ("We use Jenkins for CI", "We switched from Jenkins to Buildkite", "What do we use for CI?"),
+    ("I drink two coffees a day", "I stopped drinking coffee", "How many coffees do I drink a day?"),
+    ("我住在柏林", "我搬到慕尼黑了", "我住在哪里？"),
+    ("我们用 Jenkins 做持续集成", "我们从 Jenkins 换到了 Buildkite", "我们用什么做持续集成？"),
+    ("我每天喝两杯咖啡", "我戒咖啡了", "我每天喝几杯咖啡？"),
+    ("项目代号是海燕", "项目代号改成了信天翁", "项目代号是什么？"),
+    ("我六点起床", "我现在七点起床", "我几点起床？"),
+    ("我住在柏林", "I moved to Munich", "我住在哪里？"),
+    ("I live in Berlin", "我搬到慕尼黑了", "Where do I live?"),
+    ("The project code name is Petrel", "项目代号改成了信天翁", "What is the code name of the project?"),
+]
+
+
+@pytest.fixture
+def memory(open_memory: OpenMemory) -> Memory:
+    return open_memory(embedding__provider="local", search__rerank=True)
+
+
+def recalled(memory: Memory, question: str) -> list[str]:
+    return [line.text for line in memory.recall(question).lines]
+
+
+@pytest.mark.parametrize(("earlier", "later", "question"), CHANGES)
+def test_the_later_statement_answers_for_the_one_that_it_replaced(
+    memory: Memory, earlier: str, later: str, question: str
+) -> None:
+    memory.remember(earlier)
+    assert recalled(memory, question) == [earlier]
+    assert memory.remember(later).action == "superseded"
+    assert recalled(memory, question) == [later]
+    assert [hit.snippet for hit in memory.search(question).hits] == [later]
+
+
+def test_an_answer_says_which_earlier_statement_matched_and_recall_has_the_day(memory: Memory) -> None:
+    memory.remember("I live in Berlin")
+    moved = memory.remember("I moved to Munich").entry
+    assert moved is not None
+    (hit,) = memory.search("Where do I live?").hits
+    assert hit.entry is not None
+    assert (hit.entry.entry.id, hit.entry.before, hit.date) == (moved.id, "I live in Berlin", moved.day)
+    assert sum(part.contribution for part in hit.explain.parts) == pytest.approx(hit.score)
+    assert [line.date for line in memory.recall("Where do I live?").lines] == [moved.day]
+
+
+def test_a_chain_of_changes_leads_to_its_end(memory: Memory) -> None:
+    for text in ("I live in Berlin", "I moved to Munich", "I moved from Munich to Kiel"):
+        memory.remember(text)
+    assert recalled(memory, "Where do I live?") == ["I moved from Munich to Kiel"]
+
+
+def test_the_earlier_statement_answers_again_when_the_later_one_is_undone_or_erased(memory: Memory) -> None:
+    memory.remember("I live in Berlin")
+    memory.remember("I moved to Munich")
+    memory.entries.undo()
+    assert recalled(memory, "Where do I live?") == ["I live in Berlin"]
+    moved = memory.remember("I moved to Munich").entry
+    assert moved is not None
+    memory.entries.erase(moved.id)
+    assert recalled(memory, "Where do I live?") == ["I live in Berlin"]
+
+
+def test_an_erased_statement_leads_nowhere(memory: Memory) -> None:
+    old = memory.remember("My locker is number 4417").entry
+    assert old is not None
+    memory.entries.supersede(old.id, "I have no locker any more")
+    assert [hit.snippet for hit in memory.search("4417").hits] == ["I have no locker any more"]
+    memory.entries.erase(old.id)
+    assert memory.search("4417").hits == ()
