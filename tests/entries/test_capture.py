@@ -51,6 +51,23 @@ def test_the_type_is_detected(text: str, type_: str, kept: str) -> None:
     assert (draft.type, draft.text, draft.on_purpose) == (type_, kept, False)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My dentist is Dr. Weiss.",
+        "My teachers are Prof. J. R. Meier and Mrs. Okafor.",
+        "I live at No. 7 St. James Road in the U.S. with my sister.",
+        "I prefer fermented drinks, e.g. kefir, i.e. sour ones vs. sweet ones.",
+        "My standup is at 9 a.m. on Mondays.",
+    ],
+)
+def test_an_abbreviation_does_not_end_a_statement(text: str) -> None:
+    assert [draft.text for draft in capture([Said("user", f"{text} We decided to use Postgres.")])] == [
+        text,
+        "We decided to use Postgres.",
+    ]
+
+
 def test_importance_is_raised_by_strong_words() -> None:
     (plain,) = capture([Said("user", "I live in Ghent.")])
     (strong,) = capture([Said("user", "Never deploy on a Friday.")])

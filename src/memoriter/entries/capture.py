@@ -34,6 +34,7 @@ from memoriter.search.when import add_dates
 from memoriter.text import width
 from memoriter.text.pasted import own_words
 from memoriter.text.redaction import redact, without_private
+from memoriter.text.words import split_sentences
 
 BASE_IMPORTANCE = from_share(0.7)
 #: Minimum width of a sentence in Latin letters. A Chinese character counts as four.
@@ -43,7 +44,6 @@ MAX_TURN_CHARS = 20_000
 #: The confidence of a statement that a rule found. If the owner asked to remember it, the confidence is 1.
 CONFIDENCE = 0.8
 
-SENTENCES = re.compile(r"[^.!?。！？\n]+(?:[.!?](?=\S)[^.!?。！？\n]*)*[.!?。！？]*")
 _EXPLICIT = re.compile(
     r"^(?:please )?(?:remember|note|keep in mind|bear in mind|don'?t forget)(?: that|:|,)?\s*", re.IGNORECASE
 )
@@ -118,8 +118,8 @@ def _of_turn(text: str, session: str | None, limits: CaptureLimits) -> list[Draf
     if not width(text) >= MIN_WIDTH or len(text) > limits.max_chars or FOREIGN.search(text):
         return []
     drafts: list[Draft] = []
-    for sentence in SENTENCES.findall(text):
-        draft = _of_sentence(sentence.strip(), session)
+    for sentence in split_sentences(text):
+        draft = _of_sentence(sentence, session)
         if draft and len(drafts) < limits.per_turn:
             drafts.append(draft)
     return drafts

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import BaseModel, model_validator
 
 from memoriter import logs
-from memoriter.entries.capture import SENTENCES, TurnLike, capture, day_of
+from memoriter.entries.capture import TurnLike, capture, day_of
 from memoriter.entries.capture_rules import HYPOTHETICAL, QUESTION, STRONG, WEIGHTY
 from memoriter.entries.collection import context_of
 from memoriter.entries.drafts import Draft, clamp, type_of
@@ -26,6 +26,7 @@ from memoriter.llm.prompts import ask, prompt
 from memoriter.records import Entry, EntryType, Remembered, Trust, Turn
 from memoriter.search.when import add_dates
 from memoriter.text.pasted import own_words
+from memoriter.text.words import split_sentences
 
 if TYPE_CHECKING:
     from memoriter.entries.collection import Entries
@@ -229,8 +230,8 @@ _SPEAKER = (
 
 def _is_said(text: str, turn: str) -> bool:
     """Return whether a turn says a statement: in its own sentences, or in a sentence or clause that says the same."""
-    wanted = [_form(one) for one in SENTENCES.findall(text) if _form(one)]
-    sentences = [one.strip() for one in SENTENCES.findall(turn) if one.strip()]
+    wanted = [form for form in map(_form, split_sentences(text)) if form]
+    sentences = split_sentences(turn)
     forms = [_form(one) for one in sentences]
     size = len(wanted)
     if size and any(forms[at : at + size] == wanted for at in range(len(forms))):

@@ -23,6 +23,7 @@ from memoriter.records import Turn
 from memoriter.text.encoding import encodable
 from memoriter.text.redaction import redact, without_private
 from memoriter.text.tokens import shorten_title, tokenize
+from memoriter.text.words import unless_abbreviated
 
 
 def _any(*alternatives: str, start: bool = False) -> re.Pattern[str]:
@@ -188,7 +189,9 @@ MAX_EACH = 6
 MAX_SENTENCES = 4000
 
 _FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_END = re.compile(r"(?<=[。！？!?；])\s*|(?<=[.;])\s+(?=[A-Z0-9\u4e00-\u9fff\"“(])|\n+")
+_END = re.compile(
+    rf"(?<=[。！？!?；])\s*|(?<=[.;]){unless_abbreviated()}\s+(?=[A-Z0-9\u4e00-\u9fff\"“(])|\n+"
+)
 _BULLET = re.compile(r"^\s*(?:[-*+•>#]+|\d{1,2}[.)、])\s+")
 _CODE = re.compile(r"[{}<>=|\\]|::|\(\)|\$ ")
 

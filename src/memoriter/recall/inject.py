@@ -43,7 +43,7 @@ from memoriter.text import estimate_tokens, query_terms
 from memoriter.text.blocks import without_blocks
 from memoriter.text.redaction import redact, without_private
 from memoriter.text.tokens import find_words
-from memoriter.text.words import normal_form
+from memoriter.text.words import normal_form, split_sentences
 
 if TYPE_CHECKING:
     from memoriter.entries import Entries
@@ -92,7 +92,6 @@ def _recurring(turns: Sequence[Turn], besides: str) -> list[str]:
 _FRONT = re.compile(r"\A---\n.*?(?:\n---\s*(?:\n|\Z)|\Z)", re.DOTALL)
 _MARKER = re.compile(r"<!-- memoriter: [^\n]*? -->")
 _HEADINGS = re.compile(r"^#{1,6} .*$", re.MULTILINE)
-_ENDS = re.compile(r"(?<=[.!?…])\s|(?<=[。！？])|\n")
 #: Prefixes of sentences in logs, lists and generated summaries.
 _LEAD = re.compile(
     r"^\s*(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?(?:It began with: |起因：)?"
@@ -183,7 +182,7 @@ def is_said(one: Candidate, chosen: Sequence[Candidate]) -> bool:
 def _sentences(text: str) -> set[str]:
     """Return the sentences below the headings, without what does not change their meaning."""
     body = _HEADINGS.sub("", text)
-    pieces = _ENDS.split(body if body.strip() else text)
+    pieces = split_sentences(body if body.strip() else text)
     return {form for form in (normal_form(_LEAD.sub("", piece)) for piece in pieces) if form}
 
 

@@ -26,6 +26,7 @@ from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.search.changes import NEAR, Change, Judge, announces_change, change
 from memoriter.text import query_terms, token_set
 from memoriter.text.dates import has_digit
+from memoriter.text.words import unless_abbreviated
 
 #: Returns whether the second statement, which is newer, contradicts the first.
 Contradicts = Callable[[str, str], bool]
@@ -58,8 +59,9 @@ _PAST = re.compile(
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _LOG = re.compile(r"(?:^|/)\d{4}-\d\d-\d\d[^/]*\.md$")
-_ENDS = re.compile(r"(?<=[.!?…;])\s|(?<=[。！？；])")
-_ENDS_IN_ASCII = re.compile(r"\s(?<=[.!?;]\s)")  # the same; the regex engine skips to the next space
+_WHOLE = unless_abbreviated(r"\s")
+_ENDS = re.compile(rf"(?<=[.!?…;])\s{_WHOLE}|(?<=[。！？；])")
+_ENDS_IN_ASCII = re.compile(rf"\s(?<=[.!?;]\s){_WHOLE}")  # the same; the regex engine skips to the next space
 _HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 _LEAD = re.compile(
     r"^\s*(?:#+\s+)?(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?(?:[Uu]ser: |[Aa]ssistant: )?"

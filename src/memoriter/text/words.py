@@ -319,3 +319,32 @@ def normal_form(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).casefold()
     spaced = _SPACES.sub(" ", _PAUSES.sub(" ", folded))
     return _BETWEEN_CJK.sub("", spaced).strip()
+
+
+# ---- sentences ---------------------------------------------------------------------------------------------------
+
+#: Words whose full stop ends no sentence.
+_ABBREVIATIONS = "dr mr mrs ms prof st mt jr sr rev gen lt col capt sgt hon vs cf e.g i.e"
+#: Words whose full stop ends a sentence, unless a small letter follows.
+_OFTEN_LAST = "a.m p.m etc inc ltd co corp"
+
+
+def unless_abbreviated(space: str = "") -> str:
+    """Return a condition for a pattern: the full stop before this place, and before ``space``, ends a sentence."""
+    # Initials, and abbreviations in capitals such as U.S.
+    initial = rf"(?<!(?<![A-Za-z])[A-HJ-Z]\.{space})"
+    never = (rf"(?<!(?<![A-Za-z])(?i:{re.escape(word)})\.{space})" for word in _ABBREVIATIONS.split())
+    rarely = (rf"(?!(?<=(?i:{re.escape(word)})\.{space})\s*[a-z])" for word in _OFTEN_LAST.split())
+    return "".join((initial, *never, *rarely, rf"(?!(?<=(?i:no)\.{space})\s*\d)"))
+
+
+_SENTENCE_ENDS = re.compile(rf"(?<=[.!?…]){unless_abbreviated()}\s+|(?<=[。！？])(?![。！？])|\n")
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, each with its punctuation.
+
+    >>> split_sentences("My dentist is Dr. Weiss. I like tea!")
+    ['My dentist is Dr. Weiss.', 'I like tea!']
+    """
+    return [found for piece in _SENTENCE_ENDS.split(text) if (found := piece.strip())]
