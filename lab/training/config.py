@@ -217,19 +217,20 @@ class ReaderConfig:
     """The reader of changes: a cross-encoder that starts from the reranker and learns from the judge."""
 
     seed: int = 23
-    layers: tuple[int, ...] = (4, 6)
-    seconds: tuple[float, ...] = (110, 150)
+    layers: tuple[int, ...] = (6,)
+    seconds: tuple[float, ...] = (260,)
     max_tokens: int = 128  # of each statement
     pairs: int = 3_072  # per step
-    dropout: float = 0.1
+    dropout: float = 0.15
+    masked: float = 0.06  # share of the words that are hidden
     learning_rate: float = 3e-4
     weight_decay: float = 0.02
     warmup: float = 0.03  # share of the time
     ema: float = 0.998
     smooth: float = 0.02  # of known labels
     sure: float = 0.5  # share of the judge's score where the label is known
-    scenes: int = 120_000
-    templates: int = 330_000
+    scenes: int = 400_000
+    templates: int = 200_000
     measured: int = 3_000  # pairs of each source
 
 

@@ -82,7 +82,7 @@ def _content(topic: str) -> frozenset[str]:
 
 
 def from_scenes(told: Scenes, group: Sequence[Scene], count: int, rng: random.Random) -> list[Pair]:
-    """Draw pairs from the lines of scenes. Three in ten texts have a second sentence."""
+    """Draw pairs from the lines of scenes. Three in ten texts have further sentences."""
     drawn: dict[tuple[str, str], Pair] = {}
     tries = 0
     while len(drawn) < count and tries < 20 * count:
@@ -100,10 +100,11 @@ def _from_scene(told: Scenes, group: Sequence[Scene], rng: random.Random) -> Pai
         return told.texts[told.text(line, at)]
 
     def longer(line: str) -> str:
-        if rng.random() > 0.3:
-            return line
-        other = scene.near if rng.random() < 0.5 else rng.choice(group).lines
-        return join(line, text(rng.choice(other)))
+        for _ in range(rng.choice((0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 3))):
+            other = scene.near if rng.random() < 0.4 else rng.choice(group).lines
+            further = text(rng.choice(other))
+            line = join(line, further) if rng.random() < 0.7 else join(further, line)
+        return line
 
     old, new, chance = rng.choice(scene.old), rng.choice(scene.new), rng.random()
     if chance < 0.42:

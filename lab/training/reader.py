@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,9 +29,10 @@ from lab.training.config import Config
 from lab.training.pairs import UNKNOWN, Pair
 from lab.training.tokens import Tokens, autocast, batches
 
-UPDATES = Path(__file__).parents[1] / "evals" / "sets" / "updates"
+SETS = Path(__file__).parents[1] / "evals" / "sets"
 #: How often pairs of a source are drawn.
-_SHARES = {"scene": 0.4, "template": 0.2, "written": 0.4}
+_SHARES = {"scene": 0.6, "template": 0.15, "written": 0.25}
+_MASK = 4  # the number of the token [MASK]
 _SAMPLE = 300  # pairs of each kind to read by hand
 _HALF = 2  # files of the weights of more than five layers
 
@@ -52,7 +53,8 @@ def prepare(work: Path, bench: Path | None, start: Path, config: Config) -> None
     pairs.write(work / "train.jsonl", _free(drawn, benchmarks, counts))
     measured = [("scenes", pair) for pair in pairs.from_scenes(told, told.held_out, own.measured, rng)]
     measured += [("templates", pair) for pair in pairs.from_templates(own.measured, rng, held_out=True)]
-    measured += [("updates", pair) for pair in _updates(UPDATES, own.measured)]
+    measured += [("updates", pair) for pair in _updates(SETS / "updates", own.measured)]
+    measured += [("changes", pair) for pair in _changes(SETS / "changes" / "pairs.jsonl")]
     pairs.write(work / "measured.jsonl", ((*pair, name) for name, pair in measured))
     weights = dict(np.load(start)) if start.suffix == ".npz" else export.read(start)
     np.savez(work / "start.npz", **{name: value.astype(np.float16) for name, value in weights.items()})
@@ -100,6 +102,21 @@ def _updates(folder: Path, limit: int) -> list[Pair]:
     chosen = list(dict.fromkeys(found))
     random.Random(0).shuffle(chosen)
     return sorted(chosen, key=lambda pair: pair.kind == "updates other")[:limit]
+
+
+def _changes(path: Path) -> list[Pair]:
+    """Return the pairs of `sets/changes` that may be looked at."""
+    rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    return [
+        Pair(
+            row["earlier"]["text"],
+            row["later"]["text"],
+            float(row["label"] == "replaced"),
+            f"changes {row['kind']}",
+        )
+        for row in rows
+        if row["split"] == "development"
+    ]
 
 
 @dataclass
@@ -336,8 +353,11 @@ def train(
             rate = min(1, (done + 1e-3) / own.warmup) * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
             for group in optimiser.param_groups:
                 group["lr"] = own.learning_rate * rate
+            read = data.tokens.paired(rows[:, 0], rows[:, 1], limits)
+            if own.masked:
+                read = replace(read, ids=_hide(read.ids, own.masked))
             with autocast(device):
-                found = network(data.tokens.paired(rows[:, 0], rows[:, 1], limits)).float()
+                found = network(read).float()
             wanted = torch.from_numpy(targets).to(device)
             loss = functional.binary_cross_entropy_with_logits(found, wanted)
             optimiser.zero_grad(set_to_none=True)
@@ -353,6 +373,12 @@ def train(
                 seen, total = step, torch.zeros((), device=device)
     log("reader trained in", step, "steps")
     return average
+
+
+def _hide(ids: Tensor, share: float) -> Tensor:
+    """Hide a share of the words, so that no single one decides."""
+    hidden = (torch.rand(ids.shape, device=ids.device) < share) & (ids > _MASK)
+    return torch.where(hidden, _MASK, ids)
 
 
 @torch.no_grad()
