@@ -32,16 +32,16 @@ def test_commands_share_a_memory_on_a_server(
         return json.loads(capsys.readouterr().out)
 
     added = run("one", "add", "Alice drinks green tea in the morning")
-    entry_id = added["id"]
+    entry_id = added["entry"]["id"]
     run("one", "save", "The harbour light faces north.")
     listed = run("two", "list")
-    assert [entry["text"] for entry in listed] == ["Alice drinks green tea in the morning"]
+    assert [entry["text"] for entry in listed["entries"]] == ["Alice drinks green tea in the morning"]
     found = run("two", "search", "harbour light")
     assert "harbour light faces north" in json.dumps(found)
-    assert [event["kind"] for event in run("two", "history", entry_id)] == ["add"]
+    assert [event["kind"] for event in run("two", "history", entry_id)["history"]] == ["add"]
     receipt = run("two", "forget", entry_id, "--now", "--yes")
     assert "write-ahead log" in json.dumps(receipt)
-    assert run("one", "list") == []
+    assert run("one", "list")["entries"] == []
     assert postgres.url not in json.dumps([run("one", "status"), run("one", "config", "show")])
     execute(["--home", str(tmp_path / "one"), "--store", postgres.url, "backup", str(tmp_path / "x.zip")])
     assert "Back it up with the tools of the server" in capsys.readouterr().err
