@@ -3,122 +3,59 @@
 They have no behaviour beyond what follows from their fields, and import nothing of the package.
 """
 
-from memoriter.records.documents import (
-    AGENTS,
-    HIGH_CONFIDENCE,
-    LOCAL_TOOLS,
-    MEDIUM_CONFIDENCE,
-    TRUST_LEVELS,
-    Answer,
-    Chunk,
-    CitationMode,
-    Collection,
-    Document,
-    Excerpt,
-    Explanation,
-    FoundFile,
-    Hit,
-    Identity,
-    Level,
-    NoteChunk,
-    NoteFile,
-    Part,
-    Passage,
-    Query,
-    Saved,
-    Source,
-    Trust,
-    Turn,
-    is_trusted_like,
-    least_trusted,
-    level_of,
-)
-from memoriter.records.entries import (
-    IMPORTED,
-    Bucket,
-    CaughtUp,
-    CleanedUp,
-    Considered,
-    Entry,
-    EntryEvent,
-    EntryHit,
-    EntryPage,
-    EntrySort,
-    EntryState,
-    EntryType,
-    Facets,
-    Imported,
-    NoteLine,
-    Problem,
-    Progress,
-    ProgressCallback,
-    Recall,
-    RecallHead,
-    RecallPage,
-    Receipt,
-    Remembered,
-    Selection,
-    Status,
-    SyncBudget,
-    SyncReport,
-    referenced_id,
-)
-
-__all__ = [
-    "AGENTS",
-    "HIGH_CONFIDENCE",
-    "IMPORTED",
-    "LOCAL_TOOLS",
-    "MEDIUM_CONFIDENCE",
-    "TRUST_LEVELS",
-    "Answer",
-    "Bucket",
-    "CaughtUp",
-    "Chunk",
-    "CitationMode",
-    "CleanedUp",
-    "Collection",
-    "Considered",
-    "Document",
-    "Entry",
-    "EntryEvent",
-    "EntryHit",
-    "EntryPage",
-    "EntrySort",
-    "EntryState",
-    "EntryType",
-    "Excerpt",
-    "Explanation",
-    "Facets",
-    "FoundFile",
-    "Hit",
-    "Identity",
-    "Imported",
-    "Level",
-    "NoteChunk",
-    "NoteFile",
-    "NoteLine",
-    "Part",
-    "Passage",
-    "Problem",
-    "Progress",
-    "ProgressCallback",
-    "Query",
-    "Recall",
-    "RecallHead",
-    "RecallPage",
-    "Receipt",
-    "Remembered",
-    "Saved",
-    "Selection",
-    "Source",
-    "Status",
-    "SyncBudget",
-    "SyncReport",
-    "Trust",
-    "Turn",
-    "is_trusted_like",
-    "least_trusted",
-    "level_of",
-    "referenced_id",
-]
+from memoriter.records.documents import AGENTS as AGENTS
+from memoriter.records.documents import HIGH_CONFIDENCE as HIGH_CONFIDENCE
+from memoriter.records.documents import LOCAL_TOOLS as LOCAL_TOOLS
+from memoriter.records.documents import MEDIUM_CONFIDENCE as MEDIUM_CONFIDENCE
+from memoriter.records.documents import TRUST_LEVELS as TRUST_LEVELS
+from memoriter.records.documents import Answer as Answer
+from memoriter.records.documents import Chunk as Chunk
+from memoriter.records.documents import CitationMode as CitationMode
+from memoriter.records.documents import Collection as Collection
+from memoriter.records.documents import Document as Document
+from memoriter.records.documents import Excerpt as Excerpt
+from memoriter.records.documents import Explanation as Explanation
+from memoriter.records.documents import FoundFile as FoundFile
+from memoriter.records.documents import Hit as Hit
+from memoriter.records.documents import Identity as Identity
+from memoriter.records.documents import Level as Level
+from memoriter.records.documents import NoteChunk as NoteChunk
+from memoriter.records.documents import NoteFile as NoteFile
+from memoriter.records.documents import Part as Part
+from memoriter.records.documents import Passage as Passage
+from memoriter.records.documents import Query as Query
+from memoriter.records.documents import Saved as Saved
+from memoriter.records.documents import Source as Source
+from memoriter.records.documents import Trust as Trust
+from memoriter.records.documents import Turn as Turn
+from memoriter.records.documents import is_trusted_like as is_trusted_like
+from memoriter.records.documents import least_trusted as least_trusted
+from memoriter.records.documents import level_of as level_of
+from memoriter.records.entries import IMPORTED as IMPORTED
+from memoriter.records.entries import Bucket as Bucket
+from memoriter.records.entries import CaughtUp as CaughtUp
+from memoriter.records.entries import CleanedUp as CleanedUp
+from memoriter.records.entries import Considered as Considered
+from memoriter.records.entries import Entry as Entry
+from memoriter.records.entries import EntryEvent as EntryEvent
+from memoriter.records.entries import EntryHit as EntryHit
+from memoriter.records.entries import EntryPage as EntryPage
+from memoriter.records.entries import EntrySort as EntrySort
+from memoriter.records.entries import EntryState as EntryState
+from memoriter.records.entries import EntryType as EntryType
+from memoriter.records.entries import Facets as Facets
+from memoriter.records.entries import Imported as Imported
+from memoriter.records.entries import NoteLine as NoteLine
+from memoriter.records.entries import Problem as Problem
+from memoriter.records.entries import Progress as Progress
+from memoriter.records.entries import ProgressCallback as ProgressCallback
+from memoriter.records.entries import Recall as Recall
+from memoriter.records.entries import RecallHead as RecallHead
+from memoriter.records.entries import RecallPage as RecallPage
+from memoriter.records.entries import Receipt as Receipt
+from memoriter.records.entries import Remembered as Remembered
+from memoriter.records.entries import Selection as Selection
+from memoriter.records.entries import Status as Status
+from memoriter.records.entries import SyncBudget as SyncBudget
+from memoriter.records.entries import SyncReport as SyncReport
+from memoriter.records.entries import referenced_id as referenced_id

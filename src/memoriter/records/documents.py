@@ -38,69 +38,18 @@ def is_trusted_like(trust: Trust, other: Trust) -> bool:
     return TRUST_LEVELS.index(trust) <= TRUST_LEVELS.index(other)
 
 
+_LOCAL_TOOLS = """
+    Read read_file read_many_files view open_file NotebookRead LSP Glob Grep LS ls find list_dir list_directory
+    list_files file_search grep_search Edit MultiEdit Write write_file edit_file create_file NotebookEdit
+    apply_patch replace str_replace str_replace_editor str_replace_based_edit_tool search_files codebase_search Bash
+    shell local_shell local_shell_call exec terminal run_command run_terminal_cmd run_shell_command execute_command
+    execute_bash powershell KillShell KillBash kill_process TodoWrite TodoRead todo_write todo_read update_plan
+    ExitPlanMode EnterPlanMode AskUserQuestion think ToolSearch tool_search tool_search_tool_regex
+    tool_search_tool_bm25 tool_search_tool_result calculator get_current_time current_time session_status memory
+    memory_* memoriter__memory* mcp__*memoriter*__memory*
+"""
 #: Tools whose output does not come from outside, as globs. Of tools that run commands, only local commands count.
-LOCAL_TOOLS: tuple[str, ...] = (
-    *("Read", "read_file", "read_many_files", "view", "open_file", "NotebookRead", "LSP"),
-    *(
-        "Glob",
-        "Grep",
-        "LS",
-        "ls",
-        "find",
-        "list_dir",
-        "list_directory",
-        "list_files",
-        "file_search",
-        "grep_search",
-    ),
-    *(
-        "Edit",
-        "MultiEdit",
-        "Write",
-        "write_file",
-        "edit_file",
-        "create_file",
-        "NotebookEdit",
-        "apply_patch",
-        "replace",
-    ),
-    *("str_replace", "str_replace_editor", "str_replace_based_edit_tool", "search_files", "codebase_search"),
-    *(
-        "Bash",
-        "shell",
-        "local_shell",
-        "local_shell_call",
-        "exec",
-        "terminal",
-        "run_command",
-        "run_terminal_cmd",
-        "run_shell_command",
-    ),
-    *("execute_command", "execute_bash", "powershell", "KillShell", "KillBash", "kill_process"),
-    *(
-        "TodoWrite",
-        "TodoRead",
-        "todo_write",
-        "todo_read",
-        "update_plan",
-        "ExitPlanMode",
-        "EnterPlanMode",
-        "AskUserQuestion",
-        "think",
-        "ToolSearch",
-    ),
-    *(
-        "tool_search",
-        "tool_search_tool_regex",
-        "tool_search_tool_bm25",
-        "tool_search_tool_result",
-        "calculator",
-        "get_current_time",
-        "current_time",
-        "session_status",
-    ),
-    *("memory", "memory_*", "memoriter__memory*", "mcp__*memoriter*__memory*"),
-)
+LOCAL_TOOLS: tuple[str, ...] = tuple(_LOCAL_TOOLS.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,28 +3,13 @@
 These are pure functions on the standard library.
 """
 
-from memoriter.text.dates import date_tokens
-from memoriter.text.tokens import (
-    TOKENIZER_VERSION,
-    estimate_tokens,
-    query_terms,
-    snippet,
-    split_lines,
-    terms_in,
-    token_set,
-    tokenize,
-    width,
-)
-
-__all__ = [
-    "TOKENIZER_VERSION",
-    "date_tokens",
-    "estimate_tokens",
-    "query_terms",
-    "snippet",
-    "split_lines",
-    "terms_in",
-    "token_set",
-    "tokenize",
-    "width",
-]
+from memoriter.text.dates import date_tokens as date_tokens
+from memoriter.text.tokens import TOKENIZER_VERSION as TOKENIZER_VERSION
+from memoriter.text.tokens import estimate_tokens as estimate_tokens
+from memoriter.text.tokens import query_terms as query_terms
+from memoriter.text.tokens import snippet as snippet
+from memoriter.text.tokens import split_lines as split_lines
+from memoriter.text.tokens import terms_in as terms_in
+from memoriter.text.tokens import token_set as token_set
+from memoriter.text.tokens import tokenize as tokenize
+from memoriter.text.tokens import width as width
