@@ -8,14 +8,14 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import entries, folders, server, sessions, setup
+from memoriter.cli import entries, folders, render, server, sessions, setup
 from memoriter.cli.context import CommandGroup, GlobalOptions, Json, Words, join_words
 from memoriter.resident import commands as resident
 
@@ -56,23 +56,15 @@ def _print_version(requested: bool) -> None:
 def _set_options(
     context: typer.Context,
     workspace: Annotated[
-        Path | None,
-        typer.Option(help="Folder of notes (default: the current folder, if set up).", show_default=False),
+        Path | None, typer.Option(help="Folder of notes (default: the current folder, if set up).")
     ] = None,
     home: Annotated[
-        Path | None,
-        typer.Option(help="Folder for memoriter's own files (default: ~/.memoriter).", show_default=False),
+        Path | None, typer.Option(help="Folder for memoriter's own files (default: ~/.memoriter).")
     ] = None,
-    agent: Annotated[str | None, typer.Option(help="Agent name (default: main).", show_default=False)] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="Settings file (default: <home>/config.yaml).", show_default=False)
-    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Agent name (default: main).")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings file (default: <home>/config.yaml).")] = None,
     store: Annotated[
-        str | None,
-        typer.Option(
-            help="URL of the server that holds the memory (default: files in the home).",
-            show_default=False,
-        ),
+        str | None, typer.Option(help="URL of the server that holds the memory (default: files in the home).")
     ] = None,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
@@ -95,18 +87,18 @@ def index(
         bool, typer.Option("--force", help="Rebuild the whole index. The old one is used until it is ready.")
     ] = False,
     batch: Annotated[
-        bool,
-        typer.Option("--batch", help="Use the provider's batch API: cheaper, but up to an hour slower."),
+        bool, typer.Option("--batch", help="Use the provider's batch API: cheaper, but up to an hour slower.")
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Bring the index up to date with the files. Exits with status 1 if chunks have no vector afterwards."""
-    from memoriter.cli import render
 
     with context.obj.memory() as memory, render.progress(as_json) as progress:
         report = memory.sync(force=force, verify=True, batch=batch, progress=progress)
     render.show(
-        as_json, lambda results: results.SyncResult.model_validate(report), lambda: render.sync_report(report)
+        as_json,
+        lambda tools: tools.search.SyncResult.model_validate(report),
+        lambda: render.sync_report(report),
     )
     if report.pending:
         raise typer.Exit(1)
@@ -119,28 +111,20 @@ def search(
     context: typer.Context,
     words: Annotated[Words, typer.Argument(metavar="QUERY", help="Keywords or a question, in any language.")],
     max_results: Annotated[
-        int | None,
-        typer.Option(
-            "--max-results", "-n", min=1, help="Maximum number of results (default: 6).", show_default=False
-        ),
+        int | None, typer.Option("--max-results", "-n", min=1, help="Maximum number of results (default: 6).")
     ] = None,
     min_score: Annotated[
-        float | None,
-        typer.Option(min=0.0, max=1.0, help="Minimum score of a result.", show_default=False),
+        float | None, typer.Option(min=0.0, max=1.0, help="Minimum score of a result.")
     ] = None,
     source: Annotated[
         Literal["memory", "sessions", "entries"] | None,
         typer.Option(help="Search only notes (memory), session transcripts or entries."),
     ] = None,
     path: Annotated[
-        str | None,
-        typer.Option(help="Only search files whose path starts with this prefix.", show_default=False),
+        str | None, typer.Option(help="Only search files whose path starts with this prefix.")
     ] = None,
     collection: Annotated[
-        str | None,
-        typer.Option(
-            "--collection", "-c", help="Only search the notes of this collection.", show_default=False
-        ),
+        str | None, typer.Option("--collection", "-c", help="Only search the notes of this collection.")
     ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score is computed.")] = False,
     as_json: Json = False,
@@ -149,7 +133,6 @@ def search(
 
     `search` is for you and finds everything. `recall` shows what an agent would get for a message.
     """
-    from memoriter.cli import render
 
     query = join_words(words, "The query is empty. Write what you are looking for.")
     with context.obj.memory() as memory:
@@ -166,14 +149,13 @@ def search(
         threshold = memory.settings.retrieval.min_confidence
     render.show(
         as_json,
-        lambda results: results.ExplainedSearchResult.of(answer, explain=explain, threshold=threshold),
+        lambda tools: tools.search.ExplainedSearchResult.of(answer, explain=explain, threshold=threshold),
         lambda: render.answer(answer, explain=explain),
     )
 
 
 def _index_before_first_search(memory: Memory) -> None:
     """Index everything with a progress bar, for a limited time. Without a terminal, the search itself does a part."""
-    from memoriter.cli import render
     from memoriter.errors import Cancelled, MemoriterError
 
     if memory.status().last_sync is not None:
@@ -196,17 +178,16 @@ def get(
     context: typer.Context,
     path: Annotated[str, typer.Argument(help="Path or citation of a file, or the id of an entry.")],
     start: Annotated[int, typer.Option("--from", help="First line.")] = 1,
-    lines: Annotated[int | None, typer.Option(help="Number of lines.", show_default=False)] = None,
+    lines: Annotated[int | None, typer.Option(help="Number of lines.")] = None,
     as_json: Json = False,
 ) -> None:
     """Print lines of a note or transcript, or an entry."""
-    from memoriter.cli import render
 
     with context.obj.memory() as memory:
         excerpt = memory.read(path, start, lines)
     render.show(
         as_json,
-        lambda results: results.GetResult.of(excerpt, max_chars=sys.maxsize),
+        lambda tools: tools.search.GetResult.of(excerpt, max_chars=sys.maxsize),
         lambda: render.excerpt(excerpt),
     )
 
@@ -220,20 +201,16 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show the state of the index and of the embedder."""
-    from memoriter.cli import render
 
     with context.obj.memory() as memory:
         now = memory.status(deep=deep)
     now = replace(now, details={**now.details, "resident": resident.state(context.obj.settings())})
-    render.show(as_json, lambda results: results.StatusResult.of(now), lambda: render.status(now))
+    render.show(as_json, lambda tools: tools.search.StatusResult.of(now), lambda: render.status(now))
 
 
 @app.command()
 def stats(context: typer.Context, as_json: Json = False) -> None:
     """Count files, chunks, bytes and entries."""
-    from dataclasses import asdict
-
-    from memoriter.cli import render
     from memoriter.errors import MemoriterError
     from memoriter.sentences import join
 
@@ -244,9 +221,10 @@ def stats(context: typer.Context, as_json: Json = False) -> None:
         except MemoriterError as error:  # the files can still be counted
             entry_counts, note = None, str(error)
     status = replace(status, degraded=join(status.degraded, note))
+    learned = {"entries": entry_counts} if entry_counts else {}
     render.show(
         as_json,
-        lambda results: results.StatsWithEntriesResult.of(status, entry_counts),
+        lambda tools: tools.search.StatsResult.of(status).to_json() | learned,
         lambda: render.stats(status, entry_counts),
     )
 
@@ -255,7 +233,6 @@ def stats(context: typer.Context, as_json: Json = False) -> None:
 def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Check the installation and suggest fixes. Exits with status 1 if a problem is found."""
     from memoriter import __version__
-    from memoriter.cli import render
     from memoriter.tools.doctor import Finding, examine
 
     findings = [
@@ -263,11 +240,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
         *examine(context.obj.settings, context.obj.memory),
         *resident.findings(context.obj.settings),
     ]
-    render.show(
-        as_json,
-        lambda results: results.FindingsResult.model_validate({"findings": findings}),
-        lambda: render.findings(findings),
-    )
+    render.show(as_json, {"findings": findings}, lambda: render.findings(findings))
     if any(finding.state == "wrong" for finding in findings):
         raise typer.Exit(1)
 
@@ -275,17 +248,14 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 def call(
     context: typer.Context,
     operation: Annotated[
-        str | None, typer.Argument(help="Name of the operation. Without one, list them.", show_default=False)
+        str | None, typer.Argument(help="Name of the operation. Without one, list them.")
     ] = None,
     arguments: Annotated[
         str, typer.Argument(help="Arguments as a JSON object, or '-' to read them from standard input.")
     ] = "{}",
-    session: Annotated[
-        str | None, typer.Option(help="Key of the session that makes the call.", show_default=False)
-    ] = None,
+    session: Annotated[str | None, typer.Option(help="Key of the session that makes the call.")] = None,
 ) -> None:
     """Call a tool or operation and print its result as JSON."""
-    from memoriter.cli.render import to_json
     from memoriter.tools.table import OPERATIONS
     from memoriter.tools.toolbox import Toolbox
 
@@ -303,7 +273,7 @@ def call(
             interface="cli",
         )
         result = toolbox.call(operation, text)
-    to_json(result)
+    render.to_json(result)
     if "error" in result:
         raise typer.Exit(1)
 

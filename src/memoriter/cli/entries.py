@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memoriter.cli import entry_tables, render
 from memoriter.cli.context import Json, Words, join_words
 
 if TYPE_CHECKING:
@@ -23,21 +24,14 @@ Type = Annotated[
     typer.Option(
         "--type",
         help="user_preference, project_context, technical_decision, workflow, fact, skill, relationship, other.",
-        show_default=False,
     ),
 ]
-Tags = Annotated[
-    str,
-    typer.Option(help="Only entries with all of these tags, separated by commas.", show_default=False),
-]
+Tags = Annotated[str, typer.Option(help="Only entries with all of these tags, separated by commas.")]
 MinImportance = Annotated[
     float, typer.Option(min=0, max=5, help="Only entries of at least this importance.", show_default=False)
 ]
 Here = Annotated[bool, typer.Option("--here", help="Only entries that were learned in this workspace.")]
-Ids = Annotated[
-    list[str] | None,
-    typer.Argument(help="Entry ids, or unique prefixes of them.", show_default=False),
-]
+Ids = Annotated[list[str] | None, typer.Argument(help="Entry ids, or unique prefixes of them.")]
 AllStaged = Annotated[bool, typer.Option("--all", help="All staged entries.")]
 
 
@@ -68,7 +62,7 @@ def add(
         float,
         typer.Option(min=1, max=5, help="How important it is, from 1 to 5 (default: 3).", show_default=False),
     ] = 3,
-    tags: Annotated[str, typer.Option(help="Tags, separated by commas.", show_default=False)] = "",
+    tags: Annotated[str, typer.Option(help="Tags, separated by commas.")] = "",
     expires: Annotated[
         str | None,
         typer.Option(help="When it expires: a day (2027-03-31) or a number of days (90). Default: never."),
@@ -79,7 +73,6 @@ def add(
 
     `add` is for single statements about you and your work. `save` writes longer text to a note.
     """
-    from memoriter.cli import entry_tables, render
 
     text = join_words(words, "The statement is empty.")
     with context.obj.memory() as memory:
@@ -93,7 +86,7 @@ def add(
         )
         render.show(
             as_json,
-            lambda results: results.AddResult.of(memory, remembered),
+            lambda tools: tools.entry_changes.AddResult.of(memory, remembered),
             lambda: entry_tables.remembered(remembered),
         )
 
@@ -114,7 +107,6 @@ def list_(
     as_json: Json = False,
 ) -> None:
     """List entries, newest first."""
-    from memoriter.cli import entry_tables, render
     from memoriter.records import EntryPage
 
     with context.obj.memory() as memory:
@@ -133,7 +125,7 @@ def list_(
             )
     render.show(
         as_json,
-        lambda results: results.EntryListResult.of(page, "updated"),
+        lambda tools: tools.entries.EntryListResult.of(page, "updated"),
         lambda: entry_tables.entries(page.entries, state="undone" if undone else None),
     )
 
@@ -144,32 +136,28 @@ def history(
     as_json: Json = False,
 ) -> None:
     """Show every change of an entry."""
-    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         events = memory.entries.history(entry_id)
     render.show(
         as_json,
-        lambda results: results.HistoryResult.model_validate({"history": events}),
+        lambda tools: {"history": list(map(tools.entries.EventJson.model_validate, events))},
         lambda: entry_tables.events(events),
     )
 
 
 def undo(
     context: typer.Context,
-    entry_id: Annotated[
-        str | None, typer.Argument(help="Undo the newest change of this entry.", show_default=False)
-    ] = None,
+    entry_id: Annotated[str | None, typer.Argument(help="Undo the newest change of this entry.")] = None,
     as_json: Json = False,
 ) -> None:
     """Undo the newest change. Repeat it to undo the changes before. `redo` makes an undone change again."""
-    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         events, entries = memory.entries.undo(entry_id)
         render.show(
             as_json,
-            lambda results: results.UndoResult.of(memory, events, entries),
+            lambda tools: tools.entry_changes.UndoResult.of(memory, events, entries),
             lambda: entry_tables.undone(events),
         )
 
@@ -177,18 +165,20 @@ def undo(
 def redo(
     context: typer.Context,
     entry_id: Annotated[
-        str | None, typer.Argument(help="Redo the newest undone change of this entry.", show_default=False)
+        str | None, typer.Argument(help="Redo the newest undone change of this entry.")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Make the change again that `undo` reverted last. Repeat it for the changes undone before."""
-    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         events, entries = memory.entries.redo(entry_id)
     render.show(
         as_json,
-        lambda results: results.RedoResult.model_validate({"redone": events, "entries": entries}),
+        lambda tools: {
+            "redone": list(map(tools.entries.EventJson.model_validate, events)),
+            "entries": list(map(tools.entries.EntryJson.model_validate, entries)),
+        },
         lambda: entry_tables.redone(events),
     )
 
@@ -196,8 +186,7 @@ def redo(
 def export(
     context: typer.Context,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File to write (default: standard output).", show_default=False),
+        Path | None, typer.Option("--output", "-o", help="File to write (default: standard output).")
     ] = None,
     type_: Type = None,
     tags: Tags = "",
@@ -206,7 +195,6 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Export entries with their history as JSON lines. Filters select some of them."""
-    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         workspace = _workspace(memory, here)
@@ -218,30 +206,18 @@ def export(
                 sys.stdout.write(line + "\n")
             return
         total = entry_tables.write_private(output, lines)
-    render.show(
-        as_json,
-        lambda results: results.ExportedResult(total=total, path=output),
-        lambda: typer.echo(f"Exported {entry_tables.count_entries(total)} to {output}."),
-    )
+    text = f"Exported {entry_tables.count_entries(total)} to {output}."
+    render.show(as_json, {"total": total, "path": output}, text)
 
 
 def forget(
     context: typer.Context,
-    entry_id: Annotated[
-        str | None, typer.Argument(help="Entry id, or a unique prefix of it.", show_default=False)
-    ] = None,
-    query: Annotated[
-        str | None, typer.Option(help="Forget the entry that says this.", show_default=False)
-    ] = None,
-    session: Annotated[
-        str | None, typer.Option(help="Forget all entries from this session.", show_default=False)
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Forget all entries from this source.", show_default=False)
-    ] = None,
+    entry_id: Annotated[str | None, typer.Argument(help="Entry id, or a unique prefix of it.")] = None,
+    query: Annotated[str | None, typer.Option(help="Forget the entry that says this.")] = None,
+    session: Annotated[str | None, typer.Option(help="Forget all entries from this session.")] = None,
+    source: Annotated[str | None, typer.Option(help="Forget all entries from this source.")] = None,
     since: Annotated[
-        str | None,
-        typer.Option(help="Forget all entries created since this day (YYYY-MM-DD).", show_default=False),
+        str | None, typer.Option(help="Forget all entries created since this day (YYYY-MM-DD).")
     ] = None,
     now: Annotated[
         bool, typer.Option("--now", help="Erase every copy at once. This cannot be undone.")
@@ -255,7 +231,6 @@ def forget(
     With --now every copy is erased at once, and so are the lines of daily logs that say exactly the same: they are
     listed before you confirm. Prints which notes and sessions still say it.
     """
-    from memoriter.cli import entry_tables, render
     from memoriter.errors import NotFound
     from memoriter.records import Selection
 
@@ -286,7 +261,7 @@ def forget(
             raise NotFound(f"No entry comes from the source {source!r}. Sources of entries: {known}.")
     render.show(
         as_json,
-        lambda results: results.ForgetResult.of(receipt),
+        lambda tools: tools.entry_changes.ForgetResult.of(receipt),
         lambda: entry_tables.receipt(receipt, erased=now),
     )
     if query is not None and not receipt.forgotten and not dry_run:
@@ -295,15 +270,10 @@ def forget(
 
 def cleanup(context: typer.Context, as_json: Json = False) -> None:
     """Mark expired entries and erase old ones."""
-    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         counts = memory.entries.cleanup()
-    render.show(
-        as_json,
-        lambda results: results.CleanupResult.model_validate(counts),
-        lambda: entry_tables.cleaned_up(counts),
-    )
+    render.show(as_json, counts, lambda: entry_tables.cleaned_up(counts))
 
 
 def recalls(
@@ -314,16 +284,17 @@ def recalls(
             "--limit", "-n", min=1, help="Maximum number of recalls (default: 20).", show_default=False
         ),
     ] = 20,
-    session: Annotated[str | None, typer.Option(help="Only from this session.", show_default=False)] = None,
+    session: Annotated[str | None, typer.Option(help="Only from this session.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the recalls, newest first: when notes and entries were added to a prompt, and for which query."""
-    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         page = memory.entries.recalls(limit=limit, session=session)
     render.show(
-        as_json, lambda results: results.RecallListResult.of(page), lambda: entry_tables.recalls(page)
+        as_json,
+        lambda tools: tools.recalls.RecallListResult.of(page),
+        lambda: entry_tables.recalls(page),
     )
 
 
@@ -333,14 +304,12 @@ def why(
         str | None,
         typer.Argument(
             help="Id of a recall, as in the block that the agent received, or id of an entry (default: the newest "
-            "recall).",
-            show_default=False,
+            "recall)."
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Show which notes and entries entered a prompt, and why."""
-    from memoriter.cli import entry_tables, render
     from memoriter.memory import parts_of
 
     with context.obj.memory() as memory:
@@ -349,7 +318,7 @@ def why(
         texts = parts_of(memory).search.texts_of(record)
     render.show(
         as_json,
-        lambda results: results.RecallGetResult.of(record, texts, entries),
+        lambda tools: tools.recalls.RecallGetResult.of(record, texts, entries),
         lambda: entry_tables.recall(record, texts, entries),
     )
 
@@ -359,13 +328,15 @@ def why(
 
 def staged(context: typer.Context, as_json: Json = False) -> None:
     """List the entries and notes that wait for your approval."""
-    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         waiting, notes = memory.entries.list(states=("staged",)), memory.notes.pending()
         render.show(
             as_json,
-            lambda results: results.StagedResult.of(memory, waiting, notes),
+            lambda tools: {
+                "entries": list(map(tools.entries.EntryJson.model_validate, waiting)),
+                "notes": [tools.notes.WaitingNoteJson.of(memory, path) for path in notes],
+            },
             lambda: entry_tables.staged(waiting, notes),
         )
 
@@ -374,7 +345,6 @@ def approve(
     context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
 ) -> None:
     """Approve staged entries, or notes by their path. Duplicates of known entries are counted, not stored again."""
-    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         selected = _select_ids(memory, ids, everything)
@@ -382,9 +352,10 @@ def approve(
         for path in notes:
             memory.notes.approve(path)
         outcomes = memory.entries.approve([one for one in selected if one not in notes])
+        shown = {"notes": [memory.notes.text(path) for path in notes]} if notes else {}
         render.show(
             as_json,
-            lambda results: results.ApprovedResult.of(outcomes, [memory.notes.text(path) for path in notes]),
+            lambda tools: {**tools.entry_changes.ApproveResult.of(outcomes).to_json(), **shown},
             lambda: entry_tables.approved(outcomes, notes),
         )
 
@@ -393,14 +364,13 @@ def reject(
     context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
 ) -> None:
     """Reject staged entries. `memoriter undo ID` restores one until it is erased."""
-    from memoriter.cli import entry_tables, render
 
     with context.obj.memory() as memory:
         selected = _select_ids(memory, ids, everything)
         rejected = memory.entries.reject(selected)
     render.show(
         as_json,
-        lambda results: results.RejectResult(rejected=[entry.id for entry in rejected]),
+        {"rejected": [entry.id for entry in rejected]},
         lambda: entry_tables.entries(rejected, if_none=entry_tables.NOTHING_STAGED),
     )
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from memoriter.cli.render import console, fit, plain, print_table, stars
 from memoriter.invisible import invisible
-from memoriter.records import level_of
 
 if TYPE_CHECKING:
     from memoriter.records import (
@@ -185,6 +184,8 @@ CLEAR_LEAD = 0.1
 
 def clear_candidate(result: Receipt) -> Entry | None:
     """Return the one candidate that is probably meant. A person can be asked about it."""
+    from memoriter.records import level_of
+
     ranked = sorted(result.candidates, key=lambda hit: -hit.similarity)
     if ranked and level_of(ranked[0].confidence) == "low":
         return None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memoriter.cli import render
 from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
@@ -69,8 +70,7 @@ class SetupReport:
 def init(
     context: typer.Context,
     path: Annotated[
-        Path | None,
-        typer.Argument(help="Folder to set up (default: the current folder).", show_default=False),
+        Path | None, typer.Argument(help="Folder to set up (default: the current folder).")
     ] = None,
     all_notes: Annotated[
         bool | None,
@@ -78,13 +78,11 @@ def init(
             "--all-notes/--no-all-notes",
             help="Index every Markdown file in the folder, not only MEMORY.md and memory/. In a terminal, you are "
             "asked.",
-            show_default=False,
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Set up a folder of notes as a workspace, and index it. Existing files are kept."""
-    from memoriter.cli import render
     from memoriter.errors import MemoryDisabled
 
     options, named = _chosen_folder(context.obj, path), context.obj.workspace is not None
@@ -111,7 +109,12 @@ def init(
     )
     render.show(
         as_json,
-        lambda results: results.SetupResult.of(report, indexed),
+        lambda tools: (
+            {
+                **render.plain_data(report),
+                "index": indexed and tools.search.SyncResult.model_validate(indexed),
+            }
+        ),
         lambda: _print_report(report, indexed),
     )
 
@@ -217,7 +220,6 @@ def _set_default(options: GlobalOptions, workspace: Path, *, replace_other: bool
 
 def _print_report(report: SetupReport, indexed: SyncReport | None) -> None:
     """Print what `init` created and indexed."""
-    from memoriter.cli import render
 
     out = render.console()
     for verb, paths in (("created", report.made), ("changed", report.changed), ("kept", report.kept)):
@@ -240,9 +242,7 @@ def count_notes(notes: int, folders: int) -> str:
     >>> count_notes(412, 38), count_notes(1, 1)
     ('412 notes in 38 folders', '1 note in 1 folder')
     """
-    from memoriter.cli.render import count
-
-    return f"{count(notes, 'note')} in {count(folders, 'folder')}"
+    return f"{render.count(notes, 'note')} in {render.count(folders, 'folder')}"
 
 
 # ---- collections ----------------------------------------------------------------------------------------------
@@ -254,13 +254,11 @@ def add(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '-' and '_'.")],
     path: Annotated[Path, typer.Argument(metavar="PATH", help="Folder of notes.")],
     pattern: Annotated[
-        str | None,
-        typer.Option(help="Which files to index (default: files.patterns, **/*.md).", show_default=False),
+        str | None, typer.Option(help="Which files to index (default: files.patterns, **/*.md).")
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Add a folder of notes under a name, and index it. An existing name gets the new folder."""
-    from memoriter.cli import render
     from memoriter.config.search import CollectionSettings, check_collections
 
     folder = path.expanduser().absolute()
@@ -294,7 +292,6 @@ def remove(
     as_json: Json = False,
 ) -> None:
     """Remove a collection from the index. The folder and its notes stay as they are."""
-    from memoriter.cli import render
     from memoriter.errors import ConfigError, NotFound
     from memoriter.sentences import sentence
 
@@ -312,15 +309,11 @@ def remove(
         raise ConfigError(f"{name} stays a collection, because {settings.origin('collections')} sets it.")
     with context.obj.memory() as memory:
         memory.sync()
-    render.show(
-        as_json,
-        lambda results: results.RemovedCollectionResult(removed=name, path=folder.path),
-        lambda: render.console().print(f"Removed the collection {name}. {folder.path} is unchanged."),
-    )
+    text = f"Removed the collection {name}. {folder.path} is unchanged."
+    render.show(as_json, {"removed": name, "path": folder.path}, text)
 
 
 def _show_collections(found: Sequence[Collection], as_json: bool) -> None:
-    from memoriter.cli import render
 
     rows = [
         (
@@ -334,7 +327,7 @@ def _show_collections(found: Sequence[Collection], as_json: bool) -> None:
     none = "There are no collections. Add one with `memoriter collection add NAME PATH`."
     render.show(
         as_json,
-        lambda results: results.CollectionsResult.model_validate({"collections": found}),
+        {"collections": found},
         lambda: render.print_table(rows, "name", "folder", "pattern", "notes") if rows else typer.echo(none),
     )
 
@@ -356,28 +349,19 @@ def _change_collections(
 @config_app.command("show")
 def show_settings(context: typer.Context, as_json: Json = False) -> None:
     """Print every setting with its value and its origin."""
-    from memoriter.cli import render
 
     rows = context.obj.settings().describe()
-    render.show(
-        as_json,
-        lambda results: results.SettingsResult.model_validate({"settings": rows}),
-        lambda: render.settings(rows),
-    )
+    shown = {"settings": [row._asdict() for row in rows]}
+    render.show(as_json, shown, lambda: render.settings(rows))
 
 
 @config_app.command("get", epilog="Example: memoriter config get search.max_results")
 def get_setting(context: typer.Context, key: Key, as_json: Json = False) -> None:
     """Print the effective value of one setting."""
-    from memoriter.cli import render
     from memoriter.config.editing import complete_key
 
     setting = _setting(context, complete_key(key))
-    render.show(
-        as_json,
-        lambda results: results.SettingJson.model_validate(setting),
-        lambda: render.console().print(render.setting_value(setting.value)),
-    )
+    render.show(as_json, setting._asdict(), render.setting_value(setting.value))
 
 
 @config_app.command(
@@ -394,7 +378,6 @@ def set_setting(
     as_json: Json = False,
 ) -> None:
     """Set one setting in your settings file. Comments in the file are kept."""
-    from memoriter.cli import render
     from memoriter.config.editing import complete_key, save_value
     from memoriter.config.loading import owner_path
 
@@ -416,7 +399,6 @@ def set_setting(
 @config_app.command("unset", epilog="Example: memoriter config unset search.max_results")
 def unset_setting(context: typer.Context, key: Key, as_json: Json = False) -> None:
     """Remove one setting from your settings file. Its default applies again."""
-    from memoriter.cli import render
     from memoriter.config.editing import complete_key, unset_value
     from memoriter.config.loading import owner_path
 
@@ -438,8 +420,5 @@ def _setting(context: typer.Context, key: str) -> Setting:
 
 
 def _print_change(effective: Setting, path: Path, **change: object) -> None:
-    from memoriter.cli import render
-    from memoriter.cli.results import ChangedSettingResult
-
-    fields = {"key": effective.key, "path": path, "effective": effective.value, "origin": effective.origin}
-    render.to_json(ChangedSettingResult.model_validate({**fields, **change}))
+    result = {"key": effective.key, "path": path, **change, "effective": effective.value}
+    render.to_json({**result, "origin": effective.origin})

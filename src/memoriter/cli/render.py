@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from itertools import zip_longest
 from pathlib import Path
@@ -25,25 +26,46 @@ if TYPE_CHECKING:
     from memoriter.importing.copying import ImportAction, ImportReport
     from memoriter.records import Answer, EntryHit, Excerpt, Hit, Progress, Status, SyncReport
     from memoriter.tools.doctor import Finding
-    from memoriter.tools.tool import Result, Shape
 
 
-def to_json(result: Shape | Result, *, indent: int | None = 2) -> None:
+def to_json(result: object, *, indent: int | None = 2) -> None:
     """Print a result as JSON."""
-    value = result if isinstance(result, dict) else result.to_json()
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    text = json.dumps(plain_data(result), ensure_ascii=False, indent=indent, default=str)
     sys.stdout.write(escape_json(text) + "\n")
     sys.stdout.flush()
 
 
-def show(as_json: bool, result: Callable[[Any], Shape], table: Callable[[], object]) -> None:
-    """Print a result as JSON, or as a table. ``result`` gets the module of models, which is loaded only for JSON."""
-    if as_json:
-        from memoriter.cli import results
+def show(as_json: bool, result: object, table: Callable[[], object] | str) -> None:
+    """Print a result as JSON; otherwise a table or a text.
 
-        to_json(result(results))
+    ``result`` is a record, a dictionary, or a function that gets the package `tools`, which is loaded only for it.
+    """
+    if as_json:
+        if callable(result):
+            import memoriter.tools.table
+
+            result = result(memoriter.tools)
+        to_json(result)
+    elif isinstance(table, str):
+        sys.stdout.write(f"{plain(table).rstrip()}\n")
     else:
         table()
+
+
+def plain_data(value: Any) -> Any:
+    """Return models and records as the dictionaries of JSON, with names in camelCase."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if is_dataclass(value):
+        return {_camel(field.name): plain_data(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, list | tuple):
+        return [plain_data(item) for item in value]
+    return {key: plain_data(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 #: Control characters except line break and tab. A note could move the cursor or rename the window with them.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from memoriter.cli import render
 from memoriter.cli.context import GlobalOptions, Json
 from memoriter.server.mcp.client_config import Client
 
@@ -42,12 +43,9 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     context: typer.Context,
-    host: Annotated[
-        str | None, typer.Option(help="Address to listen on (default: 127.0.0.1).", show_default=False)
-    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on (default: 127.0.0.1).")] = None,
     port: Annotated[
-        int | None,
-        typer.Option(help="Port to listen on (default: 8377). 0 picks a free port.", show_default=False),
+        int | None, typer.Option(help="Port to listen on (default: 8377). 0 picks a free port.")
     ] = None,
     stdio: Annotated[
         bool,
@@ -93,12 +91,8 @@ def _warn_if_public(settings: Settings) -> None:
 
 def _print_details(server: GatewayServer, link: str, secret: str | None, as_json: bool) -> None:
     if as_json:
-        from memoriter.cli import render
-        from memoriter.cli.results import ServingResult
-
-        file = server.gateway.tokens.file
-        shown = ServingResult(address=server.address, link=link, tokens=file, token=secret)
-        render.to_json(shown, indent=None)
+        shown = {"address": server.address, "link": link, "tokens": server.gateway.tokens.file}
+        render.to_json(shown | ({"token": secret} if secret else {}), indent=None)
         return
     lines = [f"Serving at {server.address}", f"Web page (single-use link): {link}"]
     if secret:
@@ -111,7 +105,6 @@ def _print_details(server: GatewayServer, link: str, secret: str | None, as_json
 
 def open_(context: typer.Context, as_json: Json = False) -> None:
     """Print a new single-use link to the web page. The gateway must be running."""
-    from memoriter.cli import render
     from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tickets
     from memoriter.server.http.serve import find_running
@@ -120,9 +113,7 @@ def open_(context: typer.Context, as_json: Json = False) -> None:
     address = find_running(settings.home)
     with gateway_files(settings) as folder:
         link = f"{address}/open?ticket={Tickets(folder).issue()}"
-    render.show(
-        as_json, lambda results: results.LinkResult(address=address, link=link), lambda: typer.echo(link)
-    )
+    render.show(as_json, {"address": address, "link": link}, link)
 
 
 # ---- tokens ---------------------------------------------------------------------------------------------------
@@ -137,14 +128,12 @@ def create(
         Literal["read", "write", "admin"], typer.Option(help="What the token permits.")
     ] = "write",
     agents: Annotated[
-        list[str] | None,
-        typer.Option("--agent", help="Limit the token to this agent. Can be repeated.", show_default=False),
+        list[str] | None, typer.Option("--agent", help="Limit the token to this agent. Can be repeated.")
     ] = None,
-    name: Annotated[str, typer.Option(help="Description of the token.", show_default=False)] = "",
+    name: Annotated[str, typer.Option(help="Description of the token.")] = "",
     as_json: Json = False,
 ) -> None:
     """Create a token. It is shown once; only its digest is stored."""
-    from memoriter.cli import render
     from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tokens
 
@@ -157,32 +146,27 @@ def create(
         )
     if not as_json:
         sys.stderr.write(f"Created token {token.id} ({token.access}). It is not shown again.\n")
-    fields = {"id": token.id, "token": secret, "access": token.access, "agents": token.agents}
-    render.show(
-        as_json,
-        lambda results: results.CreatedTokenResult.model_validate(fields),
-        lambda: typer.echo(secret),
-    )
+    shown = {"id": token.id, "token": secret, "access": token.access, "agents": token.agents}
+    render.show(as_json, shown, secret)
 
 
 @token_app.command("list")
 def list_(context: typer.Context, as_json: Json = False) -> None:
     """List the tokens, without their secrets."""
-    from memoriter.cli import render
     from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tokens
 
     with gateway_files(context.obj.settings()) as folder:
         tokens = Tokens(folder).list()
-    rows = [
-        f"{one.id}  {one.access:5}  {', '.join(one.agents) or 'all agents'}  {one.name}" for one in tokens
+    lines = [
+        f"{one.id}  {one.access:5}  {', '.join(one.agents) or 'all agents'}  {one.name}".rstrip()
+        for one in tokens
     ]
-    lines = rows or ["There are no tokens. Create one with `memoriter token create`."]
-    render.show(
-        as_json,
-        lambda results: results.TokensResult.model_validate({"tokens": tokens}),
-        lambda: typer.echo(render.plain("\n".join(line.rstrip() for line in lines))),
-    )
+    shown = [
+        {name: value for name, value in render.plain_data(one).items() if name != "digest"} for one in tokens
+    ]
+    none = "There are no tokens. Create one with `memoriter token create`."
+    render.show(as_json, {"tokens": shown}, "\n".join(lines) or none)
 
 
 @token_app.command("revoke", epilog="Example: memoriter token revoke 3f2a9c01")
@@ -192,17 +176,12 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Revoke a token. Takes effect on the next request."""
-    from memoriter.cli import render
     from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tokens
 
     with gateway_files(context.obj.settings()) as folder:
         token = Tokens(folder).revoke(token_id)
-    render.show(
-        as_json,
-        lambda results: results.RevokedTokenResult(revoked=token.id),
-        lambda: typer.echo(f"Revoked {token.id}."),
-    )
+    render.show(as_json, {"revoked": token.id}, f"Revoked {token.id}.")
 
 
 # ---- MCP ------------------------------------------------------------------------------------------------------
@@ -214,20 +193,13 @@ def mcp(
         Literal["read", "write", "admin"],
         typer.Option(help="What the client may do: read, also write, or everything the owner may."),
     ] = "write",
-    session: Annotated[
-        str | None,
-        typer.Option(help="Session key to check against `memory.scope`.", show_default=False),
-    ] = None,
+    session: Annotated[str | None, typer.Option(help="Session key to check against `memory.scope`.")] = None,
     slot: Annotated[
         str | None,
-        typer.Option(
-            help="Memory plugin to use if the settings do not name one (default: memory-core).",
-            show_default=False,
-        ),
+        typer.Option(help="Memory plugin to use if the settings do not name one (default: memory-core)."),
     ] = None,
     print_config: Annotated[
-        Client | None,
-        typer.Option(help="Print the configuration for this client, ready to copy.", show_default=False),
+        Client | None, typer.Option(help="Print the configuration for this client, ready to copy.")
     ] = None,
 ) -> None:
     """Serve the memory to an MCP client over standard I/O. For MCP over HTTP, use `memoriter serve`."""

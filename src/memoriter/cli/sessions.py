@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from memoriter.cli import render
 from memoriter.cli.context import GlobalOptions, Json, Words, join_words
 
 if TYPE_CHECKING:
@@ -50,11 +51,9 @@ def save(
     words: Annotated[
         Words, typer.Argument(metavar="TEXT", help="Text of the note. '-': read it from standard input.")
     ],
-    title: Annotated[str, typer.Option(help="Title of the note.", show_default=False)] = "",
-    tags: Annotated[str, typer.Option(help="Tags, separated by commas.", show_default=False)] = "",
-    category: Annotated[
-        str | None, typer.Option(help="Write to memory/<category>/<title>.md.", show_default=False)
-    ] = None,
+    title: Annotated[str, typer.Option(help="Title of the note.")] = "",
+    tags: Annotated[str, typer.Option(help="Tags, separated by commas.")] = "",
+    category: Annotated[str | None, typer.Option(help="Write to memory/<category>/<title>.md.")] = None,
     as_json: Json = False,
 ) -> None:
     """Save a note, to today's log or to a file of a category.
@@ -89,13 +88,10 @@ def summarise(
 
 
 def _print_saved(saved: Saved | None, as_json: bool) -> None:
-    from memoriter.cli import render
 
     verb = "Already saved" if saved and saved.already else "Saved"
     text = f"{verb}: {saved.citation}\n{saved.note or ''}" if saved else NO_MESSAGES
-    render.show(
-        as_json, lambda results: results.SavedJson.of(saved), lambda: typer.echo(render.plain(text).rstrip())
-    )
+    render.show(as_json, lambda tools: tools.notes.SavedJson.of(saved), text)
 
 
 # ---- watch ----------------------------------------------------------------------------------------------------
@@ -104,7 +100,6 @@ def _print_saved(saved: Saved | None, as_json: bool) -> None:
 def watch(context: typer.Context, as_json: Json = False) -> None:
     """Keep the index up to date while files change. Prints each update. Stop with Ctrl-C."""
     from memoriter.agent.service import MemoryService
-    from memoriter.cli import render
     from memoriter.hosts import hosts
 
     with context.obj.memory() as memory:
@@ -140,10 +135,7 @@ def _print_synced(synced: Synced, as_json: bool) -> None:
         for name in ("changed", "removed", "files", "chunks", "pending")
     }
     if as_json:
-        from memoriter.cli import render
-        from memoriter.cli.results import SyncedResult
-
-        render.to_json(SyncedResult(reason=synced.reason, **counts, error=synced.error), indent=None)
+        render.to_json({"reason": synced.reason, **counts, "error": synced.error}, indent=None)
     elif synced.error or counts["changed"] or counts["removed"] or synced.reason == "start":
         text = synced.error or "{changed} changed, {removed} removed; {files} files, {chunks} chunks".format(
             **counts
@@ -159,30 +151,23 @@ def _print_synced(synced: Synced, as_json: bool) -> None:
 def recall(
     context: typer.Context,
     words: Annotated[
-        Words | None,
-        typer.Argument(metavar="TEXT", help="The message that an agent would get.", show_default=False),
+        Words | None, typer.Argument(metavar="TEXT", help="The message that an agent would get.")
     ] = None,
     messages: Annotated[
         str | None,
         typer.Option(
             help="Instead of a text, a file with messages: a JSON array, or one JSON object per line. '-': standard "
-            "input.",
-            show_default=False,
+            "input."
         ),
     ] = None,
-    session: Annotated[
-        str | None, typer.Option(help="Session id to record in the ledger.", show_default=False)
-    ] = None,
-    tokens: Annotated[
-        int | None, typer.Option(min=0, help="Maximum number of tokens of the block.", show_default=False)
-    ] = None,
+    session: Annotated[str | None, typer.Option(help="Session id to record in the ledger.")] = None,
+    tokens: Annotated[int | None, typer.Option(min=0, help="Maximum number of tokens of the block.")] = None,
     as_json: Json = False,
 ) -> None:
     """Print what would be added to an agent's prompt for a message. `why` then explains it.
 
     `recall` shows what an agent gets automatically. `search` is for you and finds everything.
     """
-    from memoriter.cli import render
 
     if messages is None:
         text = join_words(words or [], "Write the message of the user, or name a file with --messages.")
@@ -212,7 +197,6 @@ def capture(
     as_json: Json = False,
 ) -> None:
     """Extract entries from a conversation. Safe to call with the full history each time."""
-    from memoriter.cli import render
 
     conversation, remembered = _read_messages(messages), list[dict[str, Any]]()
     for first in range(0, len(conversation), MAX_CAPTURE_MESSAGES):

@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from memoriter.cli import entry_tables, render
 from memoriter.cli.context import GlobalOptions, Json
 from memoriter.cli.folders import create_files
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.hosts import Host, InstallReport, InstallRequest
+    from memoriter.importing.copying import ImportReport
 
 HostName = Annotated[str, typer.Argument(metavar="HOST", help="Program that runs the agent.")]
 ScopeOption = Annotated[
     Literal["user", "project"],
     typer.Option(help="Install for all projects, or only for the project in the current folder."),
 ]
-HostHome = Annotated[
-    Path | None,
-    typer.Option("--home", help="Folder of the host, if not the default one.", show_default=False),
-]
+HostHome = Annotated[Path | None, typer.Option("--home", help="Folder of the host, if not the default one.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 
 
@@ -52,16 +51,12 @@ def import_(
     ],
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            help="After the name of a program: its file or folder, if not the default one.",
-            show_default=False,
-        ),
+        typer.Argument(help="After the name of a program: its file or folder, if not the default one."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     as_json: Json = False,
 ) -> None:
     """Import an export, or the memory of another program. Existing data is kept."""
-    from memoriter.cli import entry_tables, render
     from memoriter.extension import offers
     from memoriter.importing import import_export, import_from
 
@@ -78,9 +73,23 @@ def import_(
     is_simple = not (named or report.steps or dry_run)
     render.show(
         as_json,
-        lambda results: (results.ProgramImportResult if named else results.ImportResult).of(report),
+        lambda tools: _report_of(named) if named else tools.exchange.ImportResult.of(report),
         lambda: entry_tables.imported(report.entries) if is_simple else render.import_report(report),
     )
+
+
+def _report_of(report: ImportReport) -> dict[str, object]:
+    """Return the report of an import from another program for JSON."""
+    names = ("kind", "source", "target", "action", "note")
+    return {
+        "program": report.program,
+        "home": report.home,
+        "agent": report.agent,
+        "dryRun": report.dry_run,
+        "files": [{name: getattr(step, name) for name in names} for step in report.steps],
+        "entries": {name: getattr(report.entries, name) for name in ("added", "already", "refused")},
+        "remarks": report.remarks,
+    }
 
 
 # ---- install --------------------------------------------------------------------------------------------------
@@ -149,26 +158,15 @@ def _request(
 
 def _show(host: str, report: InstallReport, request: InstallRequest, as_json: bool) -> None:
     """Print what changed: lines for people, or one object."""
-    from memoriter.cli import render
 
     if not as_json:
         for imported in report.imports:
             render.import_report(imported)
         sys.stdout.write(render.plain("".join(f"{line}\n" for line in report.lines)))
         return
-    from memoriter.cli.results import FileChangeJson, InstallResult
-
-    files = report.files
-    render.to_json(
-        InstallResult(
-            host=host,
-            dry_run=request.dry_run,
-            workspace=request.settings.workspace,
-            plugin=report.plugin,
-            commands=None if report.commands is None else list(report.commands),
-            files=None if files is None else [FileChangeJson.model_validate(one) for one in files],
-        )
-    )
+    result = {"host": host, "dryRun": request.dry_run, "workspace": request.settings.workspace}
+    details = {"plugin": report.plugin, "commands": report.commands, "files": report.files}
+    render.to_json(result | {name: value for name, value in details.items() if value is not None})
 
 
 def _hook_settings(options: GlobalOptions) -> Settings:
@@ -219,7 +217,7 @@ def hook(
     ] = "",
     deadline: Annotated[float, typer.Option(help="Seconds within which the hook answers.")] = 2.0,
     server: Annotated[
-        str, typer.Option(help="Name of the memoriter MCP server in the host's settings.", show_default=False)
+        str, typer.Option(help="Name of the memoriter MCP server in the host's settings.")
     ] = "",
     wait: Annotated[
         bool, typer.Option("--wait", help="Exit when all work is finished, not when the answer is printed.")
@@ -239,7 +237,6 @@ def hook(
 def process_queue(context: typer.Context, as_json: Json = False) -> None:
     """Process queued sessions."""
     from memoriter.agent import Agent
-    from memoriter.cli import render
     from memoriter.hosts import hosts
 
     settings = context.obj.settings(**{"embedding.background": False})
@@ -248,8 +245,5 @@ def process_queue(context: typer.Context, as_json: Json = False) -> None:
         states = [host.process_queue(agent) for host in hosts().values()]
     processed, waiting = sum(one.done for one in states), sum(one.waiting for one in states)
     busy = "; another process is working on them" if any(one.busy for one in states) else ""
-    render.show(
-        as_json,
-        lambda results: results.QueueResult(done=processed, waiting=waiting),
-        lambda: typer.echo(f"{processed} processed, {waiting} waiting{busy}"),
-    )
+    text = f"{processed} processed, {waiting} waiting{busy}"
+    render.show(as_json, {"done": processed, "waiting": waiting}, text)

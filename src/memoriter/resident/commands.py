@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from memoriter.cli import render
 from memoriter.cli.context import Json
 from memoriter.resident import client
 
@@ -33,28 +34,23 @@ def run(context: typer.Context) -> None:
 @app.command("status")
 def status(context: typer.Context, as_json: Json = False) -> None:
     """Show whether the process runs."""
-    from memoriter.cli import render
 
     settings = context.obj.settings()
-    render.show(
-        as_json,
-        lambda results: results.ResidentResult.of(settings.resident.enabled, _ask(settings, "describe")),
-        lambda: typer.echo(state(settings).capitalize() + "."),
-    )
+    found = _ask(settings, "describe")
+    running = {"running": found is not None, "enabled": settings.resident.enabled}
+    shown = {
+        "idleMinutes" if name == "idle_minutes" else name: value for name, value in (found or {}).items()
+    }
+    render.show(as_json, running | shown, f"{state(settings).capitalize()}.")
 
 
 @app.command("stop")
 def stop(context: typer.Context, as_json: Json = False) -> None:
     """Stop the process. The next hook or search starts it again, unless `resident.enabled` is off."""
-    from memoriter.cli import render
 
     pid = stop_process(context.obj.settings())
     text = "Not running." if pid is None else f"Stopped process {pid}."
-    render.show(
-        as_json,
-        lambda results: results.StoppedResult(stopped=pid),
-        lambda: typer.echo(text),
-    )
+    render.show(as_json, {"stopped": pid}, text)
 
 
 def state(settings: Settings) -> str:
@@ -91,7 +87,6 @@ def stop_process(settings: Settings) -> int | None:
 
 
 def _describe(found: Mapping[str, object]) -> str:
-    from memoriter.cli import render
 
     answers = render.count(int(str(found["answered"])), "answer")
     return f"process {found['pid']}, {answers}, ends after {found['idle_minutes']:g} idle minutes"

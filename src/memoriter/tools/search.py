@@ -264,13 +264,16 @@ class StatsResult(Shape):
     degraded: Degraded = None
 
     @classmethod
-    def fields_of(cls, status: Status) -> dict[str, Any]:
-        """Return the fields for the status of a memory."""
+    def of(cls, status: Status) -> StatsResult:
+        """Return the sizes in the status of a memory."""
         names = ("backend", "provider", "model", "fallback", "degraded")
         size = status.details.get("source_bytes", 0)
-        sizes = {"file_count": status.files, "chunk_count": status.chunks}
-        sizes["total_size"] = size if isinstance(size, int) else 0
-        return {**sizes, **{name: getattr(status, name) for name in names}}
+        return cls(
+            file_count=status.files,
+            chunk_count=status.chunks,
+            total_size=size if isinstance(size, int) else 0,
+            **{name: getattr(status, name) for name in names},
+        )
 
 
 class StatusArguments(Arguments):
@@ -304,7 +307,7 @@ class StatusResult(Shape):
 
 
 def _stats(call: Call[NoArguments]) -> StatsResult:
-    return StatsResult(**StatsResult.fields_of(call.memory.status()))
+    return StatsResult.of(call.memory.status())
 
 
 def _status(call: Call[StatusArguments]) -> StatusResult:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memoriter.cli import render
 from memoriter.cli.context import GlobalOptions, Json
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ def backup(
 ) -> None:
     """Write entries, sessions, notes and settings to one verified file."""
     from memoriter import __version__
-    from memoriter.cli import render
     from memoriter.config.loading import owner_path
     from memoriter.extensions.backup.creating import create
 
@@ -43,13 +43,10 @@ def backup(
     config = owner_path(options.config, options.arguments())
     with render.progress(as_json) as progress:
         report = create(settings, file, config=config, version=__version__, force=force, progress=progress)
-    render.show(
-        as_json, lambda results: results.BackupResult.model_validate(report), lambda: _print_backup(report)
-    )
+    render.show(as_json, report, lambda: _print_backup(report))
 
 
 def _print_backup(report: BackupReport) -> None:
-    from memoriter.cli import render
 
     out = render.console()
     size = render.size(report.bytes)
@@ -83,7 +80,6 @@ def restore(
     as_json: Json = False,
 ) -> None:
     """Restore a backup after verifying every file. `--home` and `--workspace` name other places."""
-    from memoriter.cli import render
     from memoriter.config.loading import explicit_places
     from memoriter.extensions.backup.restoring import restore as restore_backup
 
@@ -98,13 +94,10 @@ def restore(
             dry_run=dry_run,
             progress=progress,
         )
-    render.show(
-        as_json, lambda results: results.RestoreResult.model_validate(report), lambda: _print_restore(report)
-    )
+    render.show(as_json, report, lambda: _print_restore(report))
 
 
 def _print_restore(report: RestoreReport) -> None:
-    from memoriter.cli import render
 
     out = render.console()
     verb = "Would restore" if report.dry_run else "Restored"
@@ -130,17 +123,12 @@ def migrate(
 
     The source is only read. If the copy is interrupted, run the same command again.
     """
-    from memoriter.cli import render
     from memoriter.extensions.backup.migrating import migrate as migrate_memory
 
     places = [_settings_at(context.obj, place) for place in (source, target)]
     with render.progress(as_json) as progress:
         report = migrate_memory(*places, progress=progress)
-    render.show(
-        as_json,
-        lambda results: results.MigrationResult.model_validate(report),
-        lambda: _print_migration(report),
-    )
+    render.show(as_json, report, lambda: _print_migration(report))
 
 
 def _settings_at(options: GlobalOptions, place: str) -> Settings:
@@ -155,7 +143,6 @@ def _settings_at(options: GlobalOptions, place: str) -> Settings:
 
 
 def _print_migration(report: MigrationReport) -> None:
-    from memoriter.cli import render
 
     out = render.console()
     for one in report.tables:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from memoriter.cli import render
 from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
@@ -77,18 +78,15 @@ def _exchange(context: typer.Context, folder: Path, watch: bool, as_json: bool, 
 
 
 def _print_exchange(result: ExchangeReport | MemoriterError, as_json: bool) -> None:
-    from memoriter.cli import render
     from memoriter.errors import MemoriterError
-    from memoriter.extensions.exchange.results import ExchangeResult
 
     if isinstance(result, MemoriterError):
         sys.stderr.write(f"memoriter: {result}\n")
         return
-    render.show(as_json, lambda _: ExchangeResult.model_validate(result), lambda: _print_notes(result))
+    render.show(as_json, result, lambda: _print_notes(result))
 
 
 def _print_notes(report: ExchangeReport) -> None:
-    from memoriter.cli import render
 
     lines = [f"{note.path}: {_describe(note)}" for note in report.notes]
     lines.append(f"{render.count(report.same, 'note')} unchanged.")
