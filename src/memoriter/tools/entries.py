@@ -22,8 +22,8 @@ from memoriter.tools.tool import (
     Prose,
     Score,
     Shape,
-    Tool,
     omitted_if_none,
+    operation,
 )
 
 #: The most entries or recalls on one page.
@@ -264,7 +264,11 @@ class FacetsResult(Shape):
     workspaces: dict[str, Count] = Field(default={}, description="Only for the owner.")
 
 
+@operation("entries.list")
 def _list(call: Call[EntryListArguments]) -> EntryListResult:
+    """List the entries that match every filter, a page at a time. A query finds at most 200 active entries by meaning
+    and by keyword. Entries in other states match if they contain the words of the query.
+    """
     asked = call.arguments
     order: EntrySort = asked.sort or ("score" if asked.query.strip() else "created")
     directed = f"{order} ascending" if asked.ascending else order
@@ -286,7 +290,11 @@ def _to_json(entry: Entry, score: float | None) -> EntryJson:
     return shown if score is None else shown.model_copy(update={"score": round(score, 6)})
 
 
+@operation("entries.get")
 def _get(call: Call[IdArguments]) -> EntryGetResult:
+    """Return one entry with its history, related entries, the versions it replaced, the prompts it was added to, and
+    where it comes from.
+    """
     found = call.memory.entries.detail(call.arguments.id)
     entry = found.entry
     said = call.memory.notes.find_quote(entry.session, entry.text) if entry.session else None
@@ -305,34 +313,13 @@ def _get(call: Call[IdArguments]) -> EntryGetResult:
     )
 
 
+@operation("entries.facets")
 def _facets(call: Call[NoArguments]) -> FacetsResult:
+    """Count the entries in each state, and the active entries of each type, trust, source, workspace and tag (the 200
+    most frequent tags).
+    """
     found = FacetsResult.model_validate(call.memory.entries.facets())
     return found.model_copy(update={"workspaces": {}}) if call.masked else found  # paths of this machine
 
 
-OPERATIONS = (
-    Tool(
-        "entries.list",
-        "List the entries that match every filter, a page at a time. A query finds at most 200 active entries by "
-        "meaning and by keyword. Entries in other states match if they contain the words of the query.",
-        EntryListArguments,
-        EntryListResult,
-        _list,
-    ),
-    Tool(
-        "entries.get",
-        "Return one entry with its history, related entries, the versions it replaced, the prompts it was added to, "
-        "and where it comes from.",
-        IdArguments,
-        EntryGetResult,
-        _get,
-    ),
-    Tool(
-        "entries.facets",
-        "Count the entries in each state, and the active entries of each type, trust, source, workspace and tag (the "
-        "200 most frequent tags).",
-        NoArguments,
-        FacetsResult,
-        _facets,
-    ),
-)
+OPERATIONS = (_list, _get, _facets)

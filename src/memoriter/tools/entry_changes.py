@@ -16,7 +16,7 @@ from memoriter.memory import parts_of
 from memoriter.records import Entry, EntryEvent, EntryType, Receipt, Remembered, Selection
 from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
-from memoriter.tools.tool import Arguments, Call, Prose, Shape, Tool
+from memoriter.tools.tool import Arguments, Call, Prose, Shape, Tool, operation
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -36,6 +36,11 @@ Ids = Annotated[list[str], Field(max_length=500, description="The ids of the ent
 def _now(memory: Memory, entry: Entry) -> EntryJson:
     """Return an entry as it is after the change; it may have expired by it."""
     return EntryJson.model_validate(parts_of(memory).entry_context.as_of_now(entry))
+
+
+def owner_only(name: str, **options: Any) -> Callable[[Callable[[Call[Any]], Shape]], Tool]:
+    """Make an operation that changes data, for the owner alone."""
+    return operation(name, read_only=False, owner_only=True, **options)
 
 
 # ---- add and edit -------------------------------------------------------------------------------------------------
@@ -87,7 +92,11 @@ class EditResult(Shape):
     entry: EntryJson | None = None
 
 
+@owner_only("entries.add")
 def _add(call: Call[AddArguments]) -> AddResult:
+    """Remember a statement of the owner. A repeated statement is stored once. A statement that contradicts an older one
+    replaces it.
+    """
     asked = call.arguments
     remembered = call.memory.entries.add(
         asked.text,
@@ -101,7 +110,9 @@ def _add(call: Call[AddArguments]) -> AddResult:
     return AddResult.of(call.memory, remembered)
 
 
+@owner_only("entries.edit")
 def _edit(call: Call[EditArguments]) -> EditResult:
+    """Change the text or the properties of an entry. The old version stays in its history."""
     asked = call.arguments
     changes: dict[str, Any] = {
         name: getattr(asked, name)
@@ -168,14 +179,18 @@ class UndoResult(Shape):
         )
 
 
+@owner_only("entries.merge", destructive=True)
 def _merge(call: Call[MergeArguments]) -> ReplaceResult:
+    """Replace several entries by one. It has the given text, or the longest text of the merged entries."""
     asked = call.arguments
     entry = call.memory.entries.merge(asked.ids, asked.text, if_seqs=asked.if_seqs)
     replaced = [old.id for old in call.memory.entries.replaced_by(entry.id)]
     return ReplaceResult(entry=_now(call.memory, entry), replaced=replaced)
 
 
+@owner_only("entries.supersede", destructive=True)
 def _supersede(call: Call[SupersedeArguments]) -> ReplaceResult:
+    """Replace an entry by a new statement. The old entry is hidden and stays in the history."""
     asked = call.arguments
     remembered = call.memory.entries.supersede(asked.id, asked.text, if_seq=asked.if_seq)
     assert remembered.entry is not None
@@ -183,7 +198,11 @@ def _supersede(call: Call[SupersedeArguments]) -> ReplaceResult:
     return ReplaceResult(entry=_now(call.memory, remembered.entry), replaced=[remembered.replaced])
 
 
+@owner_only("entries.undo", destructive=True)
 def _undo(call: Call[UndoArguments]) -> UndoResult:
+    """Undo the newest change of one entry, or of all entries. The next call undoes the change before it. Erased entries
+    cannot be restored.
+    """
     undone, entries = call.memory.entries.undo(call.arguments.id, if_seq=call.arguments.if_seq)
     return UndoResult.of(call.memory, undone, entries)
 
@@ -226,12 +245,21 @@ def _selection(asked: ForgetArguments) -> Selection:
     return Selection(**asked.model_dump(exclude={"dry_run"}))
 
 
+@owner_only("entries.forget", destructive=True)
 def _forget(call: Call[ForgetArguments]) -> ForgetResult:
+    """Hide entries. `entries.undo` restores them until they are erased after the retention time. Name them in exactly
+    one way: an id, a query, a session, a source or a time. A query hides an entry only if exactly one clearly matches.
+    Otherwise the result lists the candidates.
+    """
     receipt = call.memory.forget(_selection(call.arguments), dry_run=call.arguments.dry_run)
     return ForgetResult.of(receipt)
 
 
+@owner_only("entries.erase", destructive=True)
 def _erase(call: Call[ForgetArguments]) -> ForgetResult:
+    """Erase entries and every copy of them for good, with the lines of daily logs that say exactly the same. Name them
+    as for `entries.forget`; a query also finds hidden entries. With `dryRun` the result lists what would be erased.
+    """
     receipt = call.memory.erase(_selection(call.arguments), dry_run=call.arguments.dry_run)
     return ForgetResult.of(receipt)
 
@@ -262,113 +290,18 @@ class RejectResult(Shape):
     rejected: list[str] = Field(default=[])
 
 
+@owner_only("entries.approve")
 def _approve(call: Call[IdsArguments]) -> ApproveResult:
+    """Activate staged entries. Each is compared with the active entries, so that nothing is stored twice."""
     return ApproveResult.of(call.memory.entries.approve(call.arguments.ids))
 
 
+@owner_only("entries.reject", destructive=True)
 def _reject(call: Call[IdsArguments]) -> RejectResult:
+    """Reject staged entries. They are hidden, not staged again, and erased after the retention time of expired entries.
+    Until then the rejection can be undone.
+    """
     return RejectResult(rejected=[entry.id for entry in call.memory.entries.reject(call.arguments.ids)])
 
 
-# ---- the table ----------------------------------------------------------------------------------------------------
-
-
-def owner_only(
-    name: str,
-    description: str,
-    arguments: type[Arguments],
-    result: type[Shape],
-    run: Callable[[Call[Any]], Shape],
-    *,
-    destructive: bool = False,
-) -> Tool:
-    return Tool(
-        name,
-        description,
-        arguments,
-        result,
-        run,
-        read_only=False,
-        destructive=destructive,
-        owner_only=True,
-    )
-
-
-OPERATIONS = (
-    owner_only(
-        "entries.add",
-        "Remember a statement of the owner. A repeated statement is stored once. A statement that contradicts an "
-        "older one replaces it.",
-        AddArguments,
-        AddResult,
-        _add,
-    ),
-    owner_only(
-        "entries.edit",
-        "Change the text or the properties of an entry. The old version stays in its history.",
-        EditArguments,
-        EditResult,
-        _edit,
-    ),
-    owner_only(
-        "entries.merge",
-        "Replace several entries by one. It has the given text, or the longest text of the merged entries.",
-        MergeArguments,
-        ReplaceResult,
-        _merge,
-        destructive=True,
-    ),
-    owner_only(
-        "entries.supersede",
-        "Replace an entry by a new statement. The old entry is hidden and stays in the history.",
-        SupersedeArguments,
-        ReplaceResult,
-        _supersede,
-        destructive=True,
-    ),
-    owner_only(
-        "entries.undo",
-        "Undo the newest change of one entry, or of all entries. The next call undoes the change before it. Erased "
-        "entries cannot be restored.",
-        UndoArguments,
-        UndoResult,
-        _undo,
-        destructive=True,
-    ),
-    owner_only(
-        "entries.forget",
-        "Hide entries. `entries.undo` restores them until they are erased after the retention time. Name them in "
-        "exactly one way: an id, a query, a session, a source or a time. A query hides an entry only if exactly one "
-        "clearly matches. Otherwise the result lists the candidates.",
-        ForgetArguments,
-        ForgetResult,
-        _forget,
-        destructive=True,
-    ),
-    owner_only(
-        "entries.erase",
-        "Erase entries and every copy of them for good, with the lines of daily logs that say exactly the same. Name "
-        "them as for `entries.forget`; a query also finds hidden entries. With `dryRun` the result lists what would be "
-        "erased.",
-        ForgetArguments,
-        ForgetResult,
-        _erase,
-        destructive=True,
-    ),
-    owner_only(
-        "entries.approve",
-        "Activate staged entries. Each is compared with the active entries, so that nothing is stored twice.",
-        IdsArguments,
-        ApproveResult,
-        _approve,
-    ),
-    owner_only(
-        "entries.reject",
-        "Reject staged entries. They are hidden, not staged again, and erased after the retention time of expired "
-        "entries. Until then the rejection can be undone.",
-        IdsArguments,
-        RejectResult,
-        _reject,
-        destructive=True,
-    ),
-)
+OPERATIONS = (_add, _edit, _merge, _supersede, _undo, _forget, _erase, _approve, _reject)

@@ -159,6 +159,11 @@ class UndoImportResult(Shape):
     sessions_changed: Count = Field(default=0, description="Sessions that have changed since, and stay.")
 
 
+@owner_only(
+    "entries.export",
+    description="Export entries with their history, one JSON object per line. Returns at most "
+    f"{MAX_EXPORTED:,} entries; `memoriter export` writes all of them.",
+)
 def _export(call: Call[ExportArguments]) -> ExportResult:
     asked = call.arguments
     lines = call.memory.entries.export(ids=asked.ids, **asked.filters())
@@ -167,7 +172,11 @@ def _export(call: Call[ExportArguments]) -> ExportResult:
     return ExportResult(data="\n".join(exported) + "\n", total=len(exported) - 1, truncated=truncated)
 
 
+@owner_only("entries.import")
 def _import(call: Call[ImportArguments]) -> ImportResult:
+    """Import an export of memoriter, mem0, ChatGPT or Claude, or plain JSON. Statements become entries, all of them or
+    none, and conversations become sessions. What exists already is not changed.
+    """
     from memoriter.importing import import_text
 
     report = import_text(call.memory, call.arguments.data, dry_run=call.arguments.dry_run)
@@ -177,7 +186,9 @@ def _import(call: Call[ImportArguments]) -> ImportResult:
     return ImportResult.of(report)
 
 
+@owner_only("entries.undo_import", destructive=True)
 def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
+    """Undo an import: remove the entries and sessions that it added, except those that have changed since."""
     from memoriter.importing import undo_sessions
 
     added = {entry.id: entry.seq for entry in call.arguments.entries}
@@ -192,29 +203,4 @@ def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
     )
 
 
-OPERATIONS = (
-    owner_only(
-        "entries.export",
-        f"Export entries with their history, one JSON object per line. Returns at most {MAX_EXPORTED:,} entries; "
-        "`memoriter export` writes all of them.",
-        ExportArguments,
-        ExportResult,
-        _export,
-    ),
-    owner_only(
-        "entries.import",
-        "Import an export of memoriter, mem0, ChatGPT or Claude, or plain JSON. Statements become entries, all of them "
-        "or none, and conversations become sessions. What exists already is not changed.",
-        ImportArguments,
-        ImportResult,
-        _import,
-    ),
-    owner_only(
-        "entries.undo_import",
-        "Undo an import: remove the entries and sessions that it added, except those that have changed since.",
-        UndoImportArguments,
-        UndoImportResult,
-        _undo_import,
-        destructive=True,
-    ),
-)
+OPERATIONS = (_export, _import, _undo_import)

@@ -17,7 +17,7 @@ from memoriter.sentences import sentence
 from memoriter.tools.doctor import Finding, check_memory, check_setup, message_of
 from memoriter.tools.entries import EntryJson, Time
 from memoriter.tools.recalls import BucketJson
-from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Shape, Tool
+from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Shape, operation
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -116,7 +116,11 @@ class HealthResult(Shape):
 # ---- health.get ---------------------------------------------------------------------------------------------------
 
 
+@operation("health.get", reveals_paths=True)
 def _health(call: Call[HealthArguments]) -> HealthResult:
+    """Report the state of the memory: freshness, embedder, engine, sizes, pending work, findings with a fix for each,
+    and the last warnings and errors of this process about this agent.
+    """
     memory = call.memory
     findings = list(check_setup(memory.settings))
     status: Status | None = None
@@ -252,7 +256,11 @@ class OverviewResult(Shape):
     never_used_total: Count = 0
 
 
+@operation("overview.get")
 def _overview(call: Call[OverviewArguments]) -> OverviewResult:
+    """Return what the memory did on the last days: learned, superseded and recalled entries, tokens added to prompts,
+    what waits for approval, errors, and the entries that were used most and never.
+    """
     entries, asked = call.memory.entries, call.arguments
     until = time.time() if asked.until is None else asked.until
     days = entries.timeline(since=max(0.0, until - asked.days * DAY_S), until=until, buckets=asked.days)
@@ -275,22 +283,4 @@ def _listed(entries: tuple[Entry, ...]) -> list[EntryJson]:
     return [EntryJson.model_validate(entry) for entry in entries]
 
 
-OPERATIONS = (
-    Tool(
-        "overview.get",
-        "Return what the memory did on the last days: learned, superseded and recalled entries, tokens added to "
-        "prompts, what waits for approval, errors, and the entries that were used most and never.",
-        OverviewArguments,
-        OverviewResult,
-        _overview,
-    ),
-    Tool(
-        "health.get",
-        "Report the state of the memory: freshness, embedder, engine, sizes, pending work, findings with a fix for "
-        "each, and the last warnings and errors of this process about this agent.",
-        HealthArguments,
-        HealthResult,
-        _health,
-        reveals_paths=True,
-    ),
-)
+OPERATIONS = (_overview, _health)

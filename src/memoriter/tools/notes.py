@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field
 from memoriter.errors import BadArgument
 from memoriter.records import Saved, Source, Trust
 from memoriter.tools.search import NoArguments
-from memoriter.tools.tool import Arguments, Call, Count, Shape, Tool, omitted_if_none
+from memoriter.tools.tool import Arguments, Call, Count, Shape, omitted_if_none, operation
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -58,25 +58,21 @@ class SavedJson(Shape):
         return cls.model_validate(saved).model_copy(update={"saved": True}) if saved else cls()
 
 
-def _save(call: Call[SaveArguments]) -> SavedJson:
-    asked = call.arguments
-    saved = call.memory.save(asked.content, asked.title, asked.tags, asked.category, trust="agent")
-    return SavedJson.of(saved)
-
-
-MEMORY_SAVE = Tool(
-    name="memory_save",
-    description="Save a note for people to read: when the user asks to remember something, or when a decision or "
-    "lasting fact comes up. With a category it goes to memory/<category>/<title>.md, otherwise to the day's log.",
-    arguments=SaveArguments,
-    result=SavedJson,
-    run=_save,
+@operation(
+    "memory_save",
     hints={
         "en": "save what must outlast this conversation: decisions, preferences, facts, when they come up.",
         "zh": "出现决定、偏好或重要事实时，及时保存下来。",
     },
     read_only=False,
 )
+def memory_save(call: Call[SaveArguments]) -> SavedJson:
+    """Save a note for people to read: when the user asks to remember something, or when a decision or lasting fact
+    comes up. With a category it goes to memory/<category>/<title>.md, otherwise to the day's log.
+    """
+    asked = call.arguments
+    saved = call.memory.save(asked.content, asked.title, asked.tags, asked.category, trust="agent")
+    return SavedJson.of(saved)
 
 
 # ---- operations ---------------------------------------------------------------------------------------------------
@@ -215,13 +211,19 @@ class ChunksResult(Shape):
     truncated: bool = False
 
 
+@operation(
+    "notes.tree",
+    description=f"List the notes and transcripts by path, notes first. Returns at most {MAX_FILES:,} files.",
+)
 def _tree(call: Call[NoArguments]) -> TreeResult:
     found = call.memory.notes.list(limit=MAX_FILES)
     listed = [FileJson.model_validate(file) for file in found]
     return TreeResult(files=listed, total=found.total, truncated=found.total > len(found))
 
 
+@operation("notes.get")
 def _get(call: Call[ReadArguments]) -> ReadResult:
+    """Read some lines of one note or transcript."""
     asked = call.arguments
     excerpt = call.memory.read(asked.path, asked.from_, asked.lines, masked=call.masked)
     start = excerpt.start_line  # a citation names its first line
@@ -245,11 +247,17 @@ def _get(call: Call[ReadArguments]) -> ReadResult:
     )
 
 
+@operation("notes.text", owner_only=True)
 def _text(call: Call[PathArguments]) -> NoteTextJson:
+    """Read one note as a whole, unchanged, with the version that `notes.put` needs."""
     return NoteTextJson.model_validate(call.memory.notes.text(call.arguments.path))
 
 
+@operation("notes.put", read_only=False, destructive=True, owner_only=True)
 def _put(call: Call[PutArguments]) -> NoteTextJson:
+    """Write, create, move or remove a note. Nothing is changed if the note has another version than the one that was
+    read. The result has the text, so that a removed note can be restored.
+    """
     asked, notes = call.arguments, call.memory.notes
     if sum((asked.text is not None, asked.to is not None, asked.remove)) != 1:
         raise BadArgument("Give exactly one of `text`, `to` and `remove`.")
@@ -264,13 +272,21 @@ def _put(call: Call[PutArguments]) -> NoteTextJson:
     return NoteTextJson.model_validate(changed)
 
 
+@operation(
+    "notes.waiting",
+    description="List the notes of agents that wait for the owner's approval, with their texts. To reject one, "
+    f"remove it with `notes.put`. Returns at most {MAX_WAITING} notes.",
+    owner_only=True,
+)
 def _waiting(call: Call[NoArguments]) -> WaitingResult:
     paths = call.memory.notes.pending()
     shown = [WaitingNoteJson.of(call.memory, path) for path in paths[:MAX_WAITING]]
     return WaitingResult(notes=shown, total=len(paths), truncated=len(paths) > len(shown))
 
 
+@operation("notes.approve", read_only=False, owner_only=True)
 def _approve(call: Call[ApproveNotesArguments]) -> ApprovedNotesResult:
+    """Approve notes of agents: they are trusted as an agent's words and may enter a prompt."""
     notes = call.memory.notes
     for path in call.arguments.paths:
         notes.approve(path)
@@ -279,63 +295,12 @@ def _approve(call: Call[ApproveNotesArguments]) -> ApprovedNotesResult:
     )
 
 
+@operation("notes.chunks")
 def _chunks(call: Call[PathArguments]) -> ChunksResult:
+    """List the chunks of one note or transcript, without their text. Search returns chunks."""
     found = call.memory.notes.chunks(call.arguments.path, masked=call.masked)
     listed = [ChunkJson.model_validate(chunk) for chunk in found[:MAX_CHUNKS]]
     return ChunksResult(chunks=listed, total=len(found), truncated=len(found) > len(listed))
 
 
-OPERATIONS = (
-    Tool(
-        "notes.tree",
-        f"List the notes and transcripts by path, notes first. Returns at most {MAX_FILES:,} files.",
-        NoArguments,
-        TreeResult,
-        _tree,
-    ),
-    Tool("notes.get", "Read some lines of one note or transcript.", ReadArguments, ReadResult, _get),
-    Tool(
-        "notes.text",
-        "Read one note as a whole, unchanged, with the version that `notes.put` needs.",
-        PathArguments,
-        NoteTextJson,
-        _text,
-        owner_only=True,
-    ),
-    Tool(
-        "notes.put",
-        "Write, create, move or remove a note. Nothing is changed if the note has another version than the one that "
-        "was read. The result has the text, so that a removed note can be restored.",
-        PutArguments,
-        NoteTextJson,
-        _put,
-        read_only=False,
-        destructive=True,
-        owner_only=True,
-    ),
-    Tool(
-        "notes.waiting",
-        "List the notes of agents that wait for the owner's approval, with their texts. To reject one, remove it with "
-        f"`notes.put`. Returns at most {MAX_WAITING} notes.",
-        NoArguments,
-        WaitingResult,
-        _waiting,
-        owner_only=True,
-    ),
-    Tool(
-        "notes.approve",
-        "Approve notes of agents: they are trusted as an agent's words and may enter a prompt.",
-        ApproveNotesArguments,
-        ApprovedNotesResult,
-        _approve,
-        read_only=False,
-        owner_only=True,
-    ),
-    Tool(
-        "notes.chunks",
-        "List the chunks of one note or transcript, without their text. Search returns chunks.",
-        PathArguments,
-        ChunksResult,
-        _chunks,
-    ),
-)
+OPERATIONS = (_tree, _get, _text, _put, _waiting, _approve, _chunks)

@@ -12,7 +12,7 @@ from memoriter.memory import parts_of
 from memoriter.records import Considered, Entry, Recall, RecallPage
 from memoriter.tools.entries import Cursor, PageArguments, RecallJson, Time, decode_cursor, encode_cursor
 from memoriter.tools.search import PartJson
-from memoriter.tools.tool import Arguments, Call, Count, Prose, Score, Shape, Tool, omitted_if_none
+from memoriter.tools.tool import Arguments, Call, Count, Prose, Score, Shape, omitted_if_none, operation
 
 _ORDER = "recalls"
 
@@ -104,7 +104,9 @@ class RecallGetResult(RecallJson):
         )
 
 
+@operation("recalls.list")
 def _list(call: Call[RecallListArguments]) -> RecallListResult:
+    """List the recalls, newest first, a page at a time. A recall is one moment when memories were added to a prompt."""
     asked = call.arguments
     page = call.memory.entries.recalls(
         limit=asked.limit,
@@ -118,7 +120,9 @@ def _list(call: Call[RecallListArguments]) -> RecallListResult:
     return RecallListResult.of(page)
 
 
+@operation("recalls.get")
 def _get(call: Call[RecallGetArguments]) -> RecallGetResult:
+    """Return one recall: which memories were found, which of them were added to the prompt, and why."""
     recall = call.memory.entries.get_recall(call.arguments.id)
     texts = parts_of(call.memory).search.texts_of(recall, masked=call.masked)
     entries = call.memory.entries.get_many(recall.refs("entry"))
@@ -177,7 +181,11 @@ class TimelineResult(Shape):
     until: float | None = None
 
 
+@operation("timeline.get")
 def _timeline(call: Call[TimelineArguments]) -> TimelineResult:
+    """Count captured, superseded and forgotten entries, recalls and their tokens in intervals of equal length. The
+    default is the time from the first event until now.
+    """
     since, until = call.arguments.since, call.arguments.until
     if since is not None and until is not None and since >= until:
         raise BadArgument("`since` must be before `until`.", "since", "until")
@@ -189,28 +197,4 @@ def _timeline(call: Call[TimelineArguments]) -> TimelineResult:
     )
 
 
-OPERATIONS = (
-    Tool(
-        "recalls.list",
-        "List the recalls, newest first, a page at a time. A recall is one moment when memories were added to a "
-        "prompt.",
-        RecallListArguments,
-        RecallListResult,
-        _list,
-    ),
-    Tool(
-        "recalls.get",
-        "Return one recall: which memories were found, which of them were added to the prompt, and why.",
-        RecallGetArguments,
-        RecallGetResult,
-        _get,
-    ),
-    Tool(
-        "timeline.get",
-        "Count captured, superseded and forgotten entries, recalls and their tokens in intervals of equal length. "
-        "The default is the time from the first event until now.",
-        TimelineArguments,
-        TimelineResult,
-        _timeline,
-    ),
-)
+OPERATIONS = (_list, _get, _timeline)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, get_args, get_type_hints
 
 from pydantic import (
     AfterValidator,
@@ -316,6 +316,19 @@ class Tool:
                 )
             )
         return inspect.Signature(parameters, return_annotation=dict)
+
+
+def operation(
+    name: str, *, description: str = "", **options: Any
+) -> Callable[[Callable[[Call[Any]], Shape]], Tool]:
+    """Make a tool of a function. Its annotations name the models, and its docstring is the description."""
+
+    def make(run: Callable[[Call[Any]], Shape]) -> Tool:
+        types, text = get_type_hints(run), description or " ".join((run.__doc__ or "").split())
+        (arguments,) = get_args(types["call"])
+        return Tool(name, text, arguments, types["return"], run, **options)
+
+    return make
 
 
 _PYTHON: Mapping[str, type] = {

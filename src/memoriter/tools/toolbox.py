@@ -16,8 +16,8 @@ from memoriter.errors import BadArgument, EditConflict, MemoriterError, NotFound
 from memoriter.memory import parts_of
 from memoriter.sentences import Sentence, codes
 from memoriter.tools.entry_tools import ENTRY_TOOLS
-from memoriter.tools.notes import MEMORY_SAVE
-from memoriter.tools.search import MEMORY_GET, MEMORY_SEARCH, MEMORY_STATS
+from memoriter.tools.notes import memory_save
+from memoriter.tools.search import memory_get, memory_search, memory_stats
 from memoriter.tools.tool import Access, Call, Outcome, Result, Tool, grants
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ MESSAGE_KEYS = frozenset({"error", "code", "details", "degraded", "note"})
 MAX_ERROR_CHARS = 500
 
 TOOLS: Mapping[str, Tool] = {
-    tool.name: tool for tool in (MEMORY_SEARCH, MEMORY_GET, MEMORY_SAVE, MEMORY_STATS, *ENTRY_TOOLS)
+    tool.name: tool for tool in (memory_search, memory_get, memory_save, memory_stats, *ENTRY_TOOLS)
 }
 """The tools that agents call, by name."""
 

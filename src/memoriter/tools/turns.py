@@ -10,7 +10,7 @@ from memoriter.errors import BadArgument
 from memoriter.memory import parts_of
 from memoriter.tools.entry_tools import RememberedJson
 from memoriter.tools.notes import SavedJson
-from memoriter.tools.tool import Arguments, Call, Degraded, Shape, Tool
+from memoriter.tools.tool import Arguments, Call, Degraded, Shape, operation
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
 #: The session of a host that names none.
@@ -61,7 +61,11 @@ class RecallResult(Shape):
     degraded: Degraded = None
 
 
+@operation("recall", names_session=True)
 def _recall(call: Call[RecallArguments]) -> RecallResult:
+    """Return what is remembered about a query or a conversation, as a block of text for the prompt. The recall is
+    recorded in the ledger. The block is empty if nothing fits.
+    """
     from memoriter.agent.service import question
 
     asked = call.arguments
@@ -132,7 +136,12 @@ def _session(call: Call[TurnsArguments]) -> str:
     return call.arguments.session or call.session or DEFAULT_SESSION
 
 
+@operation("capture", read_only=False, names_session=True)
 def _capture(call: Call[CaptureArguments]) -> CaptureResult:
+    """Capture memories from the owner's words in a conversation. The host may send the whole conversation each time:
+    repeated statements are counted, not stored twice. Statements from a caller without admin access count as an
+    agent's.
+    """
     asked = call.arguments
     captured = call.memory.capture_messages(
         asked.messages, session=_session(call), trust=call.trust, record=asked.record, wait=asked.wait
@@ -140,13 +149,19 @@ def _capture(call: Call[CaptureArguments]) -> CaptureResult:
     return CaptureResult(remembered=[RememberedJson.model_validate(remembered) for remembered in captured])
 
 
+@operation("flush", read_only=False, names_session=True)
 def _flush(call: Call[FlushArguments]) -> SavedJson:
+    """Save what a conversation would lose before it is shortened, once per overflow. Without `window` the caller
+    decides that it is time.
+    """
     asked = call.arguments
     flush = call.memory.flush
     return SavedJson.of(flush(asked.messages, _session(call), window=asked.window, tokens=asked.tokens))
 
 
+@operation("summarise", read_only=False, names_session=True)
 def _summarise(call: Call[TurnsArguments]) -> SavedJson:
+    """Write the summary of a session that has ended as a note."""
     return SavedJson.of(call.memory.summarise(call.arguments.messages, _session(call)))
 
 
@@ -165,7 +180,9 @@ class PromptResult(Shape):
     text: str = ""
 
 
+@operation("prompt")
 def _prompt(call: Call[PromptArguments]) -> PromptResult:
+    """Return the section of the system prompt that tells an agent when to use its memory tools."""
     from memoriter.agent.plugins import load_plugin
 
     plugin = load_plugin(call.memory.settings.plugins.slots.memory)
@@ -174,51 +191,4 @@ def _prompt(call: Call[PromptArguments]) -> PromptResult:
     return PromptResult(text=toolbox.prompt(call.arguments.language) if names else "")
 
 
-OPERATIONS = (
-    Tool(
-        "recall",
-        "Return what is remembered about a query or a conversation, as a block of text for the prompt. The recall is "
-        "recorded in the ledger. The block is empty if nothing fits.",
-        RecallArguments,
-        RecallResult,
-        _recall,
-        names_session=True,
-    ),
-    Tool(
-        "capture",
-        "Capture memories from the owner's words in a conversation. The host may send the whole conversation each "
-        "time: repeated statements are counted, not stored twice. Statements from a caller without admin access "
-        "count as an agent's.",
-        CaptureArguments,
-        CaptureResult,
-        _capture,
-        read_only=False,
-        names_session=True,
-    ),
-    Tool(
-        "flush",
-        "Save what a conversation would lose before it is shortened, once per overflow. Without `window` the caller "
-        "decides that it is time.",
-        FlushArguments,
-        SavedJson,
-        _flush,
-        read_only=False,
-        names_session=True,
-    ),
-    Tool(
-        "summarise",
-        "Write the summary of a session that has ended as a note.",
-        TurnsArguments,
-        SavedJson,
-        _summarise,
-        read_only=False,
-        names_session=True,
-    ),
-    Tool(
-        "prompt",
-        "Return the section of the system prompt that tells an agent when to use its memory tools.",
-        PromptArguments,
-        PromptResult,
-        _prompt,
-    ),
-)
+OPERATIONS = (_recall, _capture, _flush, _summarise, _prompt)
