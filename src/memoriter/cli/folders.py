@@ -351,7 +351,7 @@ def show_settings(context: typer.Context, as_json: Json = False) -> None:
     """Print every setting with its value and its origin."""
 
     rows = context.obj.settings().describe()
-    shown = {"settings": [row._asdict() for row in rows]}
+    shown = {"settings": [_to_json(row) for row in rows]}
     render.show(as_json, shown, lambda: render.settings(rows))
 
 
@@ -361,7 +361,7 @@ def get_setting(context: typer.Context, key: Key, as_json: Json = False) -> None
     from memoriter.config.editing import complete_key
 
     setting = _setting(context, complete_key(key))
-    render.show(as_json, setting._asdict(), render.setting_value(setting.value))
+    render.show(as_json, _to_json(setting), render.setting_value(setting.value))
 
 
 @config_app.command(
@@ -417,6 +417,10 @@ def unset_setting(context: typer.Context, key: Key, as_json: Json = False) -> No
 def _setting(context: typer.Context, key: str) -> Setting:
     options: GlobalOptions = context.obj
     return next(setting for setting in options.settings().describe() if setting.key == key)
+
+
+def _to_json(setting: Setting) -> dict[str, object]:
+    return {"key": setting.key, "value": setting.value, "origin": setting.origin}
 
 
 def _print_change(effective: Setting, path: Path, **change: object) -> None:
