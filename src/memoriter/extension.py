@@ -84,6 +84,9 @@ class Extension:
     commands: Mapping[str, Offer] = field(default_factory=dict)
     #: Functions "package.module:attribute" that take a memory and ``deep`` and yield findings for `memoriter doctor`.
     checks: Sequence[str] = ()
+    #: Functions "package.module:attribute" that take a memory. The resident process calls them when it is idle, and
+    #: cancels them when a request arrives (`memoriter.background`). Each decides whether it is due.
+    chores: Sequence[str] = ()
     #: Sections of settings by their place, such as {"memory.example": "package.module:ExampleSettings"}. If the place
     #: is a section of the core, the fields are added to it.
     settings: Mapping[str, str] = field(default_factory=dict)

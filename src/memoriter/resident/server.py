@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
-from memoriter.background import Workers
+from memoriter.background import Task, Workers
 from memoriter.resident import client
 from memoriter.resident.service import OpenMemories, Service, redirect_output
 from memoriter.server.lines import CLOSE_TIMEOUT_S, MAX_LINE, MAX_THREADS, LineServer
@@ -35,6 +35,8 @@ log = logs.get("resident")
 REQUEST_S = 30.0
 #: How often the process checks that its socket is still there.
 CHECK_S = 30.0
+#: Time without a request after which the process does the chores of extensions, until the next request.
+CHORES_AFTER_S = 300.0
 Handler = Callable[[dict[str, Any]], "tuple[Outcome, Result]"]
 
 
@@ -73,13 +75,16 @@ class Resident:
         self._ending = ""
         #: Work after an answer, one piece at a time.
         self.background = Workers("memoriter-after", keep=True)
+        self._chores = Workers("memoriter-chores")
+        #: The chores since the last request; None before they start.
+        self._chore: Task[None] | None = None
 
     def run(self) -> None:
         """Serve until there is a reason to end."""
         package = _package_state()
         try:
             while not (self._ending or self._reason_to_end()):
-                self._listener.settimeout(max(0.01, min(CHECK_S, self._idle_until() - time.monotonic())))
+                self._listener.settimeout(max(0.01, min(CHECK_S, self._next_event() - time.monotonic())))
                 try:
                     stream, _ = self._listener.accept()
                 except TimeoutError:
@@ -113,17 +118,23 @@ class Resident:
         with suppress(OSError):
             client.connect(str(self._home)).close()
 
+    def _next_event(self) -> float:
+        """Return when the chores begin, or when the process ends."""
+        return self._idle_until() if self._chore else self._used + min(CHORES_AFTER_S, self._idle_s / 2)
+
     def _idle_until(self) -> float:
         return self._used + self._idle_s
 
     def _reason_to_end(self) -> str:
         with self._lock:
-            if self._active or self.background.busy:
+            if self._active or self.background.busy or self._chores.busy:
                 return ""
         if _file_id(self._folder / "socket") != self._socket_id:
             return "the socket is gone"
         if time.monotonic() < self._idle_until():
             self._memories.trim()
+            if self._chore is None and time.monotonic() >= self._next_event():
+                self._chore = self._chores.submit(self._memories.do_chores)
             return ""
         return "idle"
 
@@ -133,6 +144,9 @@ class Resident:
             return
         with self._lock:
             self._active += 1
+        if self._chore is not None:
+            self._chore.stop()
+            self._chore = None
         self._requests.submit(self._serve, stream)
 
     def _serve(self, stream: socket.socket) -> None:
@@ -192,6 +206,7 @@ class Resident:
                 self._accept(self._listener.accept()[0])
         self._listener.close()
         self._requests.shutdown(wait=True)
+        self._chores.close(CLOSE_TIMEOUT_S, cancel=True)
         self.background.close(CLOSE_TIMEOUT_S)
         self._memories.trim(0)
 

@@ -17,8 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memoriter import logs
 from memoriter.agent.service import MemoryService
+from memoriter.background import check_cancelled
 from memoriter.cli.context import GlobalOptions
+from memoriter.errors import Cancelled
+from memoriter.extension import extensions, resolve
 from memoriter.memory import Memory
 from memoriter.resident import client
 from memoriter.resident.client import Declined, is_decisive
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.resident.server import Resident
     from memoriter.tools.tool import Outcome, Result
+
+log = logs.get("resident")
 
 #: Idle memories that stay open. More are open only while they are used.
 MAX_MEMORIES = 3
@@ -58,6 +64,20 @@ class OpenMemories:
             closing, self._open = self._open[:count], self._open[count:]
         for _, service in closing:
             service.memory.close()
+
+    def do_chores(self) -> None:
+        """Do what extensions do for an open memory when there is time. A chore that fails is logged."""
+        with self._lock:
+            memories = [service.memory for _, service in self._open]
+        for code in (code for one in extensions() for code in one.chores):
+            for memory in memories:
+                check_cancelled()
+                try:
+                    resolve(code)(memory)
+                except Cancelled:
+                    raise
+                except Exception as error:  # noqa: BLE001 - a chore of an extension must not end the process
+                    log.warning("%s failed: %s", code, error)
 
 
 @dataclass(frozen=True, slots=True)
