@@ -192,14 +192,14 @@ def cli() -> str:
 def _command_section(command: Any, name: str, parent: Any) -> list[str]:
     context = command.make_context(name, [], parent=parent, resilient_parsing=True)
     lines = [f"### `{name}`", "", " ".join((command.help or "").split()), ""]
-    if children := getattr(command, "commands", {}):
-        for child in children:
-            lines += _command_section(children[child], f"{name} {child}", context)
-        return lines
-    lines += _parameter_rows(command, context)
-    if command.epilog:
-        commands = "\n".join(command.epilog.partition(": ")[2].split(" · "))
-        lines += [f"```text\n{commands}\n```", ""]
+    children = getattr(command, "commands", {})
+    if not children or command.invoke_without_command:
+        lines += _parameter_rows(command, context)
+        if command.epilog:
+            commands = "\n".join(command.epilog.partition(": ")[2].split(" · "))
+            lines += [f"```text\n{commands}\n```", ""]
+    for child in children:
+        lines += _command_section(children[child], f"{name} {child}", context)
     return lines
 
 

@@ -5,6 +5,9 @@ wall time, which includes the disk.
 
 `python -m lab.bench.entries --import COUNT` imports this many entries with the bundled model, and then measures the
 first searches of a new process, while vectors are still missing.
+
+`python -m lab.bench.entries --tidy COUNT` runs `memoriter tidy` over this many statements about people, with the
+bundled models: duplicates, changes of mind, plans and facts that both stand.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import sys
 import tempfile
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -111,16 +115,100 @@ def import_and_search(folder: Path, count: int) -> Iterator[str]:
             yield f"search: {cpu:.2f} s CPU, {wall:.2f} s wall, found {first}. {found.degraded or ''}"
 
 
+PEOPLE = ("Ada", "Bo", "Chen", "Dora", "Emil", "Fay", "Gil", "Hana", "Ivo", "Jun", "Kai", "Lea", "Mo", "Nia")
+PLACES = (
+    "Oslo",
+    "Turin",
+    "Kyoto",
+    "Lima",
+    "Porto",
+    "Basel",
+    "Cork",
+    "Delft",
+    "Graz",
+    "Hanoi",
+    "Izmir",
+    "Jena",
+)
+THINGS = (
+    "tea",
+    "chess",
+    "jazz",
+    "sailing",
+    "maps",
+    "opera",
+    "bread",
+    "Rust",
+    "cycling",
+    "film",
+    "ferns",
+    "clocks",
+)
+FORMS = (
+    "{person} {number} lives in {place}",
+    "{person} {number} moved to {place}",
+    "{person} {number} likes {thing} very much",
+    "{person} {number} no longer cares about {thing}",
+    "{person} {number} is going to {place} in July 2025",
+    "The team of {person} {number} uses {thing} for the office in {place}",
+    "The team of {person} {number} switched to {thing}",
+    "In {place} {person} {number} bought a book about {thing}",
+    "{person} {number} 住在 {place}，喜欢{thing}",
+)
+
+
+def statements_about_people(count: int) -> list[dict[str, object]]:
+    """Return statements of which many are near each other, each a day after the one before."""
+    chooser = random.Random(count)
+    return [
+        {
+            "memory": chooser.choice(FORMS).format(
+                person=chooser.choice(PEOPLE),
+                number=_spelled(chooser.randrange(1, count // 4)),
+                place=chooser.choice(PLACES),
+                thing=chooser.choice(THINGS),
+            ),
+            "created_at": 1_600_000_000 + 3600 * number,
+        }
+        for number in range(count)
+    ]
+
+
+def tidied(folder: Path, count: int) -> Iterator[str]:
+    """Import statements, compute their vectors, and yield what the first runs of `tidy` change and cost."""
+    from memoriter import Memory
+    from memoriter.extensions.tidy.running import tidy
+
+    with Memory.open(folder / "workspace", home=folder / "home") as memory:
+        memory.entries.import_(json.dumps(statements_about_people(count)))
+        while memory.entries.missing_vectors():
+            context_of(memory.entries).follower.follow()
+        for number in range(1, 4):
+            begun, begun_wall = time.process_time(), time.perf_counter()
+            report = tidy(memory)
+            cpu, wall = time.process_time() - begun, time.perf_counter() - begun_wall
+            kinds = Counter(step.kind for step in report.steps)
+            done = ", ".join(f"{kinds[kind]} {kind}" for kind in sorted(kinds)) or "nothing"
+            yield (
+                f"run {number}, {report.entries:,} entries: {cpu:.1f} s CPU, {wall:.1f} s wall. {done}; "
+                f"{report.changed} entries changed, {report.left} steps and {report.waiting} entries left"
+            )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m lab.bench.entries", description=__doc__)
     parser.add_argument("counts", type=int, nargs="*", default=[1_000, 100_000])
     parser.add_argument("--engine", default="scan")
     parser.add_argument("--import", type=int, dest="imported", metavar="COUNT")
+    parser.add_argument("--tidy", type=int, dest="tidied", metavar="COUNT")
     options = parser.parse_args(arguments)
-    if options.imported:
+    if options.imported or options.tidied:
         with tempfile.TemporaryDirectory() as folder:
-            for line in import_and_search(Path(folder), options.imported):
+            measure, count = (
+                (tidied, options.tidied) if options.tidied else (import_and_search, options.imported)
+            )
+            for line in measure(Path(folder), count):
                 print(line, flush=True)
         return 0
     print(

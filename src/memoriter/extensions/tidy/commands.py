@@ -1,0 +1,143 @@
+"""The commands `tidy` and `audit`.
+
+Imports of the package stay inside the functions, so that ``--help`` loads only typer.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memoriter.cli.context import Json
+
+if TYPE_CHECKING:
+    from memoriter.extensions.tidy.auditing import AuditReport
+    from memoriter.extensions.tidy.running import TidyReport, TidyRun
+
+tidy_command, audit_command = (typer.Typer(add_completion=False) for _ in range(2))
+
+#: Findings of each kind that are printed. `--json` has all of them.
+MAX_PRINTED = 20
+
+
+@tidy_command.callback(
+    invoke_without_command=True, epilog="Examples: memoriter tidy --dry-run · memoriter tidy"
+)
+def tidy(
+    context: typer.Context,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be changed.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Join duplicates, retire what was replaced, mark plans that have passed, and adapt importance.
+
+    Notes are never changed. A run changes at most a tenth of the entries, and `memoriter undo` reverts all of it.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from memoriter.cli import render
+    from memoriter.extensions.tidy import results
+    from memoriter.extensions.tidy.running import tidy as tidy_memory
+
+    with context.obj.memory() as memory:
+        report = tidy_memory(memory, dry_run=dry_run)
+    if as_json:
+        render.to_json(results.TidyResult.model_validate(report))
+    else:
+        _print_report(report)
+
+
+@tidy_command.command("history", epilog="Example: memoriter tidy history")
+def history(context: typer.Context, as_json: Json = False) -> None:
+    """List the runs that changed something, newest first."""
+    from memoriter.cli import render
+    from memoriter.extensions.tidy import results, running
+
+    with context.obj.memory() as memory:
+        runs, last = running.history(memory), running.last_run(memory)
+    if as_json:
+        found = [results.TidyRunJson.model_validate(run) for run in runs]
+        render.to_json(results.TidyHistoryResult(last_run=last, runs=found))
+    else:
+        _print_history(runs, last)
+
+
+@audit_command.command(epilog="Example: memoriter audit --json")
+def audit(context: typer.Context, as_json: Json = False) -> None:
+    """List junk, duplicates, contradictions, secrets, and entries that expired or were never used.
+
+    Each finding has the command that fixes it. Nothing is changed.
+    """
+    from memoriter.cli import render
+    from memoriter.extensions.tidy import results
+    from memoriter.extensions.tidy.auditing import audit as audit_memory
+
+    with context.obj.memory() as memory:
+        report = audit_memory(memory)
+    if as_json:
+        render.to_json(results.AuditResult.model_validate(report))
+    else:
+        _print_audit(report)
+
+
+def _print_report(report: TidyReport) -> None:
+    from memoriter.cli import render
+
+    out = render.console()
+    entries = render.count(report.entries, "entry").replace("entrys", "entries")
+    if not report.steps:
+        out.print(f"Nothing to change in {entries}.")
+    else:
+        verb = "Would change" if report.dry_run else "Changed"
+        number = "" if report.change is None else f" (change {report.change})"
+        out.print(f"{verb} {report.changed} of {entries}{number}:")
+        for step in report.steps:
+            first, *others = (edit.before for edit in step.edits if edit.before)
+            joined = "".join(f" ← {one.text}" for one in others)
+            out.print(f"  {step.kind} {first.id[:8]}: {first.text}{joined}", style=None)
+            out.print(f"    {step.why}", style="dim")
+    if report.steps and not report.dry_run:
+        out.print(f"`memoriter undo {report.steps[0].edits[0].entry_id[:8]}` reverts all of it.")
+    if report.left:
+        out.print(f"{render.count(report.left, 'more step')} for the next run.")
+    if report.waiting:
+        out.print(f"Entries that the next run compares: {report.waiting}.")
+    for one in report.proposed:
+        out.print(f"  forget? {one.texts[0]}\n    {one.why} → {one.fix}")
+    if report.degraded:
+        out.print(f"Note: {report.degraded}", style="yellow")
+
+
+def _print_history(runs: list[TidyRun], last: float | None) -> None:
+    from memoriter.cli import render
+
+    out = render.console()
+    for run in runs:
+        undone = ", undone" if run.undone else ""
+        out.print(f"{_time(run.at)}  change {run.change}, {render.count(len(run.events), 'event')}{undone}")
+        for event in run.events:
+            text = event.before.text if event.before else ""
+            out.print(f"  {event.kind} {event.entry_id[:8]}: {text}\n    {event.note}")
+    out.print(f"Last run: {_time(last)}." if last else "No run yet.")
+
+
+def _print_audit(report: AuditReport) -> None:
+    from memoriter.cli import render
+
+    out = render.console()
+    for kind in dict.fromkeys(finding.kind for finding in report.findings):
+        found = [finding for finding in report.findings if finding.kind == kind]
+        out.print(f"{kind} ({len(found)})", style="bold")
+        for one in found[:MAX_PRINTED]:
+            out.print(f"  {' | '.join(one.texts)}\n    {one.why} → {one.fix}")
+        if len(found) > MAX_PRINTED:
+            out.print(f"  and {len(found) - MAX_PRINTED} more: --json lists all")
+    if not report.findings:
+        out.print(f"Nothing to do. Entries: {report.entries}.")
+    if report.degraded:
+        out.print(f"Note: {report.degraded}", style="yellow")
+
+
+def _time(at: float) -> str:
+    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M}"

@@ -1,0 +1,206 @@
+"""Pairs of entries that may say the same, or of which the later one may replace the earlier one.
+
+Candidates are the nearest entries by the vectors that the index has. No text is embedded for this. Without vectors,
+rare words propose candidates, as they do for a new statement. Entries with the same content words are always compared.
+What a pair means is decided as for a new statement (`entries.merge`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from memoriter.background import check_cancelled
+from memoriter.entries import merge
+from memoriter.entries.drafts import Draft
+from memoriter.entries.relation import relation
+from memoriter.entries.statement import statement
+from memoriter.records import Entry, is_trusted_like
+from memoriter.search.changes import NEAR
+from memoriter.store.erasure import vector_hash
+
+if TYPE_CHECKING:
+    from memoriter.embedding.protocol import Matrix
+    from memoriter.entries.context import EntryContext
+
+#: Number of nearest entries that an entry is compared with.
+NEAREST = 3
+#: Number of entries that are compared with all others at once.
+BLOCK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two entries about the same, the earlier one first."""
+
+    earlier: Entry
+    later: Entry
+    cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a pair means."""
+
+    kind: Literal["joined", "replaced"]
+    #: The entry that ends, and the one that stays.
+    ends: Entry
+    stays: Entry
+    why: str
+
+
+def draft_of(entry: Entry) -> Draft:
+    """Return an entry as the statement that it was."""
+    return Draft(
+        entry.text,
+        entry.type,
+        importance=entry.importance,
+        confidence=entry.confidence,
+        trust=entry.trust,
+        valid_from=entry.valid_from,
+        workspace=entry.workspace,
+    )
+
+
+def pairs_of(
+    context: EntryContext, entries: Sequence[Entry], fresh: Sequence[Entry]
+) -> Iterator[tuple[Entry, list[Pair]]]:
+    """Yield each fresh entry with its pairs, those of the same words first. A pair is yielded once."""
+    seen = set[frozenset[str]]()
+    words = _by_words(entries)
+    near = _nearest(context, entries, fresh)
+    for entry in fresh:
+        check_cancelled()
+        found: dict[str, tuple[Entry, float | None]] = {
+            other.id: (other, None) for other in words[_words_of(entry)]
+        }
+        found |= {other.id: (other, cosine) for other, cosine in next(near)}
+        pairs = []
+        for other, cosine in found.values():
+            key = frozenset((entry.id, other.id))
+            if len(key) == 2 and key not in seen and _may_compare(context, entry, other):
+                seen.add(key)
+                earlier, later = sorted((entry, other), key=lambda one: (one.valid_from, one.seq))
+                pairs.append(Pair(earlier, later, cosine))
+        yield entry, pairs
+
+
+def _may_compare(context: EntryContext, one: Entry, other: Entry) -> bool:
+    """Return whether two entries are seen together: in one workspace, if the settings keep workspaces apart."""
+    return (
+        not context.options.workspace_only
+        or one.workspace == other.workspace
+        or None in (one.workspace, other.workspace)
+    )
+
+
+def _words_of(entry: Entry) -> tuple[str, ...]:
+    read = statement(entry.text)
+    return tuple(sorted(read.sequence)) or (read.form,)
+
+
+def _by_words(entries: Sequence[Entry]) -> Mapping[tuple[str, ...], list[Entry]]:
+    found = defaultdict[tuple[str, ...], list[Entry]](list)
+    for entry in entries:
+        check_cancelled()
+        found[_words_of(entry)].append(entry)
+    return found
+
+
+# ---- neighbours ------------------------------------------------------------------------------------------------
+
+
+def _nearest(
+    context: EntryContext, entries: Sequence[Entry], fresh: Sequence[Entry]
+) -> Iterator[Sequence[tuple[Entry, float | None]]]:
+    """Yield the entries near each fresh one, nearest first."""
+    vectors = load_vectors(context, entries)
+    if not vectors:
+        known = {entry.id: entry for entry in entries}
+        yield from (_sharing_words(context, entry, known) for entry in fresh)
+        return
+    have = [entry for entry in entries if entry.id in vectors]
+    matrix = np.stack([vectors[entry.id] for entry in have])
+    for start in range(0, len(fresh), BLOCK):
+        some = fresh[start : start + BLOCK]
+        asked = [vectors[entry.id] for entry in some if entry.id in vectors]
+        rows = iter(np.stack(asked) @ matrix.T if asked else ())
+        for entry in some:
+            yield _best(next(rows), have, entry) if entry.id in vectors else []
+
+
+def _best(cosines: Matrix, have: Sequence[Entry], entry: Entry) -> Sequence[tuple[Entry, float | None]]:
+    size = min(NEAREST + 1, len(have))  # one of them is the entry
+    places = np.argpartition(-cosines, size - 1)[:size]
+    near = sorted((-round(float(cosines[place]), 4), have[place].id, place) for place in places)
+    return [(have[place], -less) for less, id_, place in near if id_ != entry.id and -less >= NEAR][:NEAREST]
+
+
+def _sharing_words(
+    context: EntryContext, entry: Entry, known: Mapping[str, Entry]
+) -> list[tuple[Entry, float | None]]:
+    """Return the entries that share rare words with one, for a memory without vectors."""
+    found = context.follower.healing(lambda: merge.cosines_near(context.follower, draft_of(entry), None))
+    near = (known.get(id_) for id_, _ in sorted(found))
+    return [(other, None) for other in near if other is not None and other.id != entry.id]
+
+
+def load_vectors(context: EntryContext, entries: Sequence[Entry]) -> dict[str, Matrix]:
+    """Return the vectors that the index has, by the ids of the entries."""
+    embedder, index = context.follower.embedder, context.follower.index
+    if embedder is None:
+        return {}
+    hashes = {vector_hash(entry.text) for entry in entries}
+    loaded = context.follower.healing(lambda: index.load(embedder.identity, hashes))
+    found = ((entry.id, loaded.get(vector_hash(entry.text))) for entry in entries)
+    return {id_: vector for id_, vector in found if vector is not None}
+
+
+# ---- verdicts --------------------------------------------------------------------------------------------------
+
+
+def verdict_of(pair: Pair) -> Verdict | None:
+    """Return what words say about a pair. The verdict is that of a new statement, the later of the two."""
+    earlier, later = pair.earlier, pair.later
+    if not is_trusted_like(later.trust, earlier.trust):  # a less trusted statement adds nothing
+        said = relation(earlier.text, later.text, pair.cosine)
+        return Verdict("joined", later, earlier, said.why) if said.kind in ("same", "part") else None
+    return _applied(pair, merge.judge(draft_of(later), [merge.Neighbour(earlier, pair.cosine)]))
+
+
+def is_readable(pair: Pair) -> bool:
+    """Return whether a judge may read a pair: near, of one side, and none of it from outside."""
+    outside = "untrusted" in (pair.earlier.trust, pair.later.trust)
+    return not outside and (pair.cosine or 0.0) >= NEAR and _is_ordered(pair)
+
+
+def read_verdict(context: EntryContext, pair: Pair) -> Verdict | None:
+    """Return what the judge says about a pair. Only a sure answer retires the earlier entry."""
+    earlier, draft = pair.earlier, draft_of(pair.later)
+    key = earlier.id, earlier.text
+    sure = merge.out_of_date(context.options.judge, draft, {key: pair.cosine})
+    return _applied(pair, merge.judge(draft, [merge.Neighbour(earlier, pair.cosine, key in sure)]))
+
+
+def _is_ordered(pair: Pair) -> bool:
+    """Return whether it is known which one was said later. Entries of one import often have the same time."""
+    return pair.earlier.valid_from < pair.later.valid_from
+
+
+def _applied(pair: Pair, verdict: merge.Verdict) -> Verdict | None:
+    earlier, later = pair.earlier, pair.later
+    match verdict.action:
+        case "repeat":
+            return Verdict("joined", later, earlier, verdict.why)
+        case "merge":
+            return Verdict("joined", earlier, later, verdict.why)
+        case "supersede":
+            same = relation(earlier.text, later.text, pair.cosine).kind in ("same", "refinement")
+            if same:  # in the words of a more trusted speaker
+                return Verdict("joined", earlier, later, verdict.why)
+            return Verdict("replaced", earlier, later, verdict.why) if _is_ordered(pair) else None
+    return None

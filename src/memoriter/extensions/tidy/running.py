@@ -1,0 +1,220 @@
+"""Runs of `memoriter tidy`: one change set each, which `memoriter undo` reverts as a whole.
+
+A run plans without a lock and writes in one transaction. Steps whose entries have changed meanwhile are left out. A run
+that is killed has changed nothing. How far entries are compared is stored in their index, which is derived: without it,
+a run compares all of them again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from memoriter import logs
+from memoriter.entries.collection import context_of
+from memoriter.errors import StoreError
+from memoriter.extensions.tidy.auditing import AuditFinding, propose
+from memoriter.extensions.tidy.planning import ACTOR, Plan, Step, make_plan
+from memoriter.extensions.tidy.settings import TidySettings
+from memoriter.memory import parts_of
+from memoriter.records import Entry, EntryEvent
+from memoriter.sentences import join, sentence
+from memoriter.store.entry_store import Edit
+
+if TYPE_CHECKING:
+    from memoriter.entries.context import EntryContext
+    from memoriter.memory import Memory
+
+log = logs.get("tidy")
+
+#: The name under which the index stores how far entries are compared.
+_STATE = "tidy"
+#: The resident process tidies again after this time.
+NIGHTLY_S = 20 * 3600.0
+#: Entries that one report proposes to forget.
+MAX_PROPOSED = 20
+#: Runs that `history` returns.
+MAX_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TidyReport:
+    """What a run did, or would do."""
+
+    #: Entries in force before the run.
+    entries: int
+    steps: tuple[Step, ...]
+    #: The number of the change; None if nothing was changed.
+    change: int | None = None
+    #: Steps that wait for the next run, because one run changes at most a tenth of the entries.
+    left: int = 0
+    #: Entries that wait for the next run to be compared.
+    waiting: int = 0
+    degraded: str | None = None
+    dry_run: bool = False
+    #: Entries that the owner may want to forget, at most `MAX_PROPOSED`. A run forgets nothing.
+    proposed: tuple[AuditFinding, ...] = ()
+
+    @property
+    def changed(self) -> int:
+        """The number of entries that were changed."""
+        return sum(len(step.edits) for step in self.steps)
+
+
+@dataclass(frozen=True, slots=True)
+class TidyRun:
+    """One run in the history."""
+
+    change: int
+    at: float
+    events: tuple[EntryEvent, ...]
+    undone: bool
+
+
+def tidy(memory: Memory, *, dry_run: bool = False) -> TidyReport:
+    """Tidy the entries of a memory once and return what was done. With ``dry_run`` nothing is changed."""
+    if not parts_of(memory).entries_exist:
+        return TidyReport(0, (), dry_run=dry_run)
+    context = context_of(memory.entries)
+    if not dry_run:
+        context.follower.try_follow(embed=False)
+    plan = make_plan(memory, context, _compared(context))
+    ended = {edit.entry_id for step in plan.steps for edit in step.edits}
+    others = [entry for entry in memory.entries.list() if entry.id not in ended]
+    report = TidyReport(
+        plan.entries,
+        plan.steps,
+        left=plan.left,
+        waiting=plan.waiting,
+        degraded=join(plan.degraded, memory.entries.missing_vectors()),
+        dry_run=dry_run,
+        proposed=tuple(islice(propose(context, others, plan.at), MAX_PROPOSED)),
+    )
+    if dry_run:
+        return report
+    report = _apply(context, plan, report)
+    _save(context, plan, report)
+    return report
+
+
+def _apply(context: EntryContext, plan: Plan, report: TidyReport) -> TidyReport:
+    """Write the steps whose entries are as they were. All of them are on disk afterwards, or none."""
+    with context.store.transaction():
+        now = context.store.load({id_ for step in plan.steps for id_ in step.depends})
+        steps = tuple(step for step in plan.steps if _is_current(step, now))
+        late = len(plan.steps) - len(steps)
+        change = context.store.seq() + 1 if steps else None
+        edits = [_with_usage(edit, now) for step in steps for edit in step.edits]
+        if edits:
+            context.store.apply(edits, at=context.clock(), by=ACTOR)
+    context.follower.try_follow(embed=False)
+    return replace(report, steps=steps, change=change, left=report.left + late)
+
+
+def _is_current(step: Step, now: dict[str, Entry]) -> bool:
+    """Return whether no entry of a step has changed since it was planned."""
+    return all(id_ in now and now[id_].seq == seq for id_, seq in step.depends.items())
+
+
+def _with_usage(edit: Edit, now: dict[str, Entry]) -> Edit:
+    """Return an edit that keeps the usage counts. Using an entry does not change it."""
+    stored = now[edit.entry_id]
+    assert edit.after is not None
+    return replace(
+        edit,
+        after=replace(edit.after, access_count=stored.access_count, last_accessed_at=stored.last_accessed_at),
+    )
+
+
+# ---- state -----------------------------------------------------------------------------------------------------
+
+
+def _state(context: EntryContext) -> dict[str, Any]:
+    """Return what the last run stored; nothing if it was for another store, or with another model."""
+    try:
+        state = json.loads(context.follower.healing(lambda: context.follower.index.meta(_STATE)) or "{}")
+    except (ValueError, StoreError):
+        return {}
+    known = isinstance(state, dict) and state.get("store") == [context.store.store_id, context.follower.model]
+    return state if known else {}
+
+
+def _compared(context: EntryContext) -> int:
+    """Return the number of the change up to which entries are compared; 0 if the store has diverged."""
+    state = _state(context)
+    seq = state.get("compared")
+    if not isinstance(seq, int) or seq > context.store.seq() or context.store.mark(seq) != state.get("mark"):
+        return 0
+    return seq
+
+
+def _save(context: EntryContext, plan: Plan, report: TidyReport) -> None:
+    """Store how far entries are compared. Without it, the next run only takes longer."""
+    compared = plan.compared if report.left == plan.left else min(plan.compared, _compared(context))
+    state = {
+        "store": [context.store.store_id, context.follower.model],
+        "compared": compared,
+        "mark": context.store.mark(compared),
+        "at": context.clock(),
+        "changed": report.changed,
+    }
+    try:
+        with context.follower.index.transaction():
+            context.follower.index.set_meta(**{_STATE: json.dumps(state)})
+    except StoreError as error:
+        log.warning("the next run compares all entries again: %s", error)
+
+
+# ---- history ---------------------------------------------------------------------------------------------------
+
+
+def history(memory: Memory, limit: int = MAX_RUNS) -> list[TidyRun]:
+    """Return the runs that changed something, newest first."""
+    if not parts_of(memory).entries_exist:
+        return []
+    store = context_of(memory.entries).store
+    with store.database.read() as connection:
+        statement = "select change from events where by = ? group by change order by change desc limit ?"
+        rows: Any = connection.execute(statement, (ACTOR, limit)).fetchall()
+    runs = [(int(row[0]), tuple(store.change(int(row[0])))) for row in rows]
+    return [
+        TidyRun(number, events[0].at, events, _is_undone(store.history(events[0].entry_id), events[0]))
+        for number, events in runs
+    ]
+
+
+def last_run(memory: Memory) -> float | None:
+    """Return when the last run was, whether it changed something or not."""
+    if not parts_of(memory).entries_exist:
+        return None
+    at = _state(context_of(memory.entries)).get("at")
+    return float(at) if isinstance(at, int | float) else None
+
+
+def _is_undone(events: Sequence[EntryEvent], run: EntryEvent) -> bool:
+    """Return whether an event was undone, and not made again."""
+    undone, seq, kind = False, run.seq, run.kind
+    for event in events:
+        if event.kind in ("undo", "redo") and event.note == sentence("history.undo", kind=kind, seq=seq):
+            undone, seq, kind = not undone, event.seq, event.kind
+    return undone
+
+
+# ---- nightly ---------------------------------------------------------------------------------------------------
+
+
+def nightly(memory: Memory) -> None:
+    """Tidy once a day, unless the settings switch it off. The resident process calls this when it is idle."""
+    if not memory.settings.section(TidySettings).nightly or not parts_of(memory).entries_exist:
+        return
+    last = last_run(memory)
+    if last is not None and 0 <= context_of(memory.entries).clock() - last < NIGHTLY_S:
+        return
+    started = time.process_time()
+    report = tidy(memory)
+    what = f"changed {report.changed} of {report.entries} entries (change {report.change})"
+    log.info("tidied: %s, %.1f s", what if report.steps else "no change", time.process_time() - started)
