@@ -183,15 +183,14 @@ def embedder_spec(settings: Settings) -> EmbedderSpec:
 
 def _make_cached(choice: Choice | None, index: Index, settings: Settings) -> Cached | None:
     """Return the embedder for the indexer, which sends batches and embeds no text twice."""
-    from memoriter.embedding import Batched, Cached, Jobs
+    from memoriter.embedding import Batched, Cached
     from memoriter.embedding.cache import budgets
 
     if choice is None or choice.embedder is None:
         return None
     size, concurrency = budgets(choice.limits), settings.embedding.concurrency
     limit_s = settings.embedding.batch_timeout_minutes * 60
-    offered = choice.remote and Jobs.offered_by(choice.remote)
-    jobs = Jobs(choice.remote, index, limit_s=limit_s) if choice.remote and offered else None
+    jobs = choice.remote.jobs(index, limit_s=limit_s) if choice.remote else None
     batched = Batched(choice.embedder, **size, concurrency=concurrency)
     without_retry = (
         Batched(choice.without_retry, **size, concurrency=concurrency) if choice.without_retry else None

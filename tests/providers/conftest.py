@@ -68,7 +68,7 @@ def open_provider(
     vendors: Vendors, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[OpenProvider]:
     """Open the workspace's memory with a vendor's embedder, without retries."""
-    monkeypatch.setattr("memoriter.embedding.remote.MAX_RETRIES", 0)
+    monkeypatch.setattr("memoriter.extensions.vendors.embedder.MAX_RETRIES", 0)
     monkeypatch.setattr(
         "memoriter.embedding.guarded.LINGER_S", 0.0
     )  # so that the end of a thread is that of its call

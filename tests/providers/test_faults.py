@@ -103,7 +103,7 @@ def test_a_fault_of_a_provider(
         reconnect(memory)
     if fault in LATE:
         # A search that indexes a new note does not wait for the retries of an indexing run.
-        monkeypatch.setattr("memoriter.embedding.remote.MAX_RETRIES", 3)
+        monkeypatch.setattr("memoriter.extensions.vendors.embedder.MAX_RETRIES", 3)
         faulty = open_provider(provider, **CALM, embedding__query_timeout_s=0.4)
     good = stored(memory)
 

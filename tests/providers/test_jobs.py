@@ -13,9 +13,10 @@ from test_faults import by_meaning
 from vendors import DIMS, KEY, Vendors, url, vector
 
 from memoriter import Memory
-from memoriter.embedding import Embedder, EmbedderSpec, Jobs, resolve
-from memoriter.embedding.jobs import META_KEY, by_custom_id
+from memoriter.embedding import Embedder, EmbedderSpec, resolve
 from memoriter.errors import EmbeddingError
+from memoriter.extensions.vendors.embedder import VendorEmbedder
+from memoriter.extensions.vendors.jobs import META_KEY, Jobs, by_custom_id
 from memoriter.records import Progress
 
 TEXTS = {f"hash-{number}": f"note number {number} about the garden" for number in range(5)}
@@ -60,7 +61,7 @@ def make_jobs(vendors: Vendors, provider: str) -> Iterator[MakeJobs]:
             provider, dimensions=DIMS, base_urls={provider: url(provider)}, keys={provider: KEY}
         )
         choice = resolve(spec)
-        assert choice.remote is not None
+        assert isinstance(choice.remote, VendorEmbedder)
         assert choice.embedder is not None
         opened.append(choice.embedder)
         return Jobs(choice.remote, meta, clock=clock, sleep=clock.sleep)

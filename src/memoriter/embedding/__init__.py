@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from memoriter.embedding.cache import Batched, Cached, Ensured, VectorCache
 from memoriter.embedding.guarded import Guarded
-from memoriter.embedding.jobs import Jobs
 from memoriter.embedding.lookup import Choice, remake, resolve
 from memoriter.embedding.protocol import Embedder, EmbedderSpec
 
@@ -27,7 +26,6 @@ __all__ = [
     "EmbedderSpec",
     "Ensured",
     "Guarded",
-    "Jobs",
     "VectorCache",
     "remake",
     "resolve",

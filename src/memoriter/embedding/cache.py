@@ -15,9 +15,7 @@ from memoriter.records import Identity, Progress
 from memoriter.text.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from memoriter.embedding.jobs import Jobs
-    from memoriter.embedding.protocol import Embedder, Matrix
-    from memoriter.embedding.remote import Limits
+    from memoriter.embedding.protocol import CallLimits, Embedder, JobRunner, Matrix
 
     OnBatch: TypeAlias = Callable[[Sequence[int], Matrix], None]
 
@@ -56,7 +54,7 @@ class Cached:
         *,
         without_retry: Batched | None = None,
         recipe: str = "",
-        jobs: Jobs | None = None,
+        jobs: JobRunner | None = None,
     ) -> None:
         self.embedder = embedder
         #: For documents that a search waits for.
@@ -139,7 +137,7 @@ MAX_TOKENS = 8192
 MAX_BYTES = 1 << 20
 
 
-def budgets(limits: Limits | None = None) -> dict[str, int]:
+def budgets(limits: CallLimits | None = None) -> dict[str, int]:
     """Return the size of a batch, within a provider's limits."""
     own = {"items": MAX_ITEMS, "tokens": MAX_TOKENS, "bytes": MAX_BYTES}
     return {name: min(size, getattr(limits, name)) for name, size in own.items()} if limits else own

@@ -21,9 +21,6 @@ from memoriter.records import Identity
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Embedder, Matrix
 
-#: Plausible norms of a provider's vector. Models return about 1.
-MIN_NORM, MAX_NORM = 1e-4, 1e4
-
 
 def clean(matrix: object) -> Matrix:
     """Return float32 rows of length one. Non-finite numbers become 0, and a zero row stays zero."""
@@ -62,34 +59,6 @@ def validate(matrix: object, count: int, dimensions: int) -> Matrix:
             f"the embedder returned vectors with {rows.shape[1]} dimensions instead of {dimensions}"
         )
     return rows.astype(np.float32, copy=False)
-
-
-def validate_remote(rows: object, count: int, dimensions: int) -> Matrix:
-    """Return a provider's rows if every number is finite and every vector has a plausible length.
-
-    Unlike `clean`, this repairs nothing: a repaired vector would be stored permanently and match unrelated queries.
-    """
-    import numpy as np
-
-    if not isinstance(rows, Sequence) and not hasattr(rows, "__array__"):
-        raise EmbeddingError("the provider's answer contains no vectors")
-    if isinstance(rows, Sequence) and len(rows) != count:
-        raise EmbeddingError(f"the provider returned {len(rows)} vectors for {count} texts")
-    # In float64, so that a number that overflows only in float32 is reported as it was sent.
-    try:
-        array = np.asarray(rows, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        raise EmbeddingError(
-            "the provider returned vectors of different lengths, or values that are not numbers"
-        ) from error
-    validate(array, count, dimensions)
-    if not np.isfinite(array).all():
-        raise EmbeddingError("the provider returned numbers that are not finite")
-    norms = np.linalg.norm(array, axis=-1)
-    if ((norms < MIN_NORM) | (norms > MAX_NORM)).any():
-        worst = norms[np.argmax(np.abs(np.log10(norms + 1e-300)))]
-        raise EmbeddingError(f"the provider returned a vector of length {worst:g}")
-    return array.astype(np.float32)
 
 
 log = logs.get("embedding")

@@ -6,63 +6,16 @@ There is one exception: a server is asked once for the dimensions of a model tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Self
 
-from memoriter.embedding import remote as remotes
 from memoriter.embedding.guarded import Guarded, ProviderHealth
-from memoriter.embedding.protocol import Embedder, EmbedderSpec
-from memoriter.embedding.remote import (
-    Limits,
-    Remote,
-    Service,
-    UnknownDimensions,
-    call,
-)
-from memoriter.embedding.transport import is_local
-from memoriter.errors import EmbedderUnavailable, EmbeddingError, WriteError
+from memoriter.embedding.protocol import CallLimits, Embedder, EmbedderSpec, RemoteEmbedder
+from memoriter.errors import EmbedderUnavailable
 from memoriter.extension import offers, ranked, suggest
-from memoriter.files.state import read_state, write_state
 from memoriter.sentences import sentence
-
-if TYPE_CHECKING:
-    from memoriter.embedding.protocol import EmbedderSpec
-    from memoriter.embedding.remote import Service
-
-#: The memory cannot open before the server has answered, so this is short.
-ASK_S = 10.0
-
-
-def dimensions_of(spec: EmbedderSpec, connect: Callable[[EmbedderSpec], Service]) -> int:
-    """Return the dimensions of the model's vectors. Raises `EmbedderUnavailable` if the server does not answer."""
-    name = f"{spec.provider} {spec.base_urls.get(spec.provider, '')} {spec.model}"
-    stored = read_state(spec.dimensions_file) if spec.dimensions_file else {}
-    known = stored.get(name)
-    if isinstance(known, int):
-        return known
-    dimensions = _ask(spec, connect)
-    if spec.dimensions_file:
-        with suppress(WriteError):  # the server is asked again next time
-            write_state(spec.dimensions_file, {**stored, name: dimensions})
-    return dimensions
-
-
-def _ask(spec: EmbedderSpec, connect: Callable[[EmbedderSpec], Service]) -> int:
-    service = connect(replace(spec, dimensions=1))  # any number will do: the answer is only counted
-    try:
-        rows = call(service, lambda: service.vectors(["memoriter"], "document", ASK_S, 0))
-        return len(rows[0])
-    except EmbeddingError as error:
-        raise EmbedderUnavailable(
-            f"the server could not be asked for the dimensions of {spec.model!r}, and embedding.dimensions is not "
-            f"set: {error}"
-        ) from error
-    finally:
-        service.close()
-
 
 BUNDLED = Path(__file__).parent / "models"
 #: Time limit for documents, in time limits of one attempt: retries, their pauses, and a lookup of the host that hangs.
@@ -90,8 +43,8 @@ class Choice:
     instead: str | None = None
     #: The replacement of the embedder when it fails.
     fallback: Choice | None = None
-    #: The service without guards, for its batch API.
-    remote: Remote | None = None
+    #: The embedder without guards, if it calls a server.
+    remote: RemoteEmbedder | None = None
     #: The same embedder without retries, for documents that a search waits for.
     without_retry: Embedder | None = None
     #: The recipe that makes the same embedder again, without keys.
@@ -105,7 +58,7 @@ class Choice:
         return cls(guarded, identity.provider, identity.model, sentence("embedder.caller"))
 
     @property
-    def limits(self) -> Limits | None:
+    def limits(self) -> CallLimits | None:
         """Limits of one call, if the provider has any."""
         return self.remote.limits if self.remote else None
 
@@ -192,28 +145,18 @@ def _make(spec: EmbedderSpec) -> Choice:
             f"unknown embedder {spec.provider[:100]!r}. {suggest(spec.provider, known)}"
         )
     try:
-        make = offer.load()
-        made = _open(make, spec)
+        made = offer.load()(spec)
         _ = made.identity
     except EmbedderUnavailable:
         raise
     except Exception as error:
         # Another package may fail in any way. The memory continues with keywords and says so.
         raise EmbedderUnavailable(f"the embedder {spec.provider!r} failed to start: {error}") from error
-    if hasattr(made, "vectors"):
-        return _service(made, spec)
+    if hasattr(made, "without_retry"):
+        return _remote(made, spec)
     file = spec.model_path if offer.suffix else None
     reason = sentence("embedder.file", path=file) if file else sentence("embedder.chosen", name=spec.provider)
     return _in_process(made, spec, reason)
-
-
-def _open(make: Callable[[EmbedderSpec], Any], spec: EmbedderSpec) -> Any:
-    """Make an embedder or a service. A server with models of any name is asked for the dimensions of one."""
-    with suppress(UnknownDimensions):
-        return make(spec)
-    if getattr(make, "asks_dimensions", False):
-        spec = replace(spec, dimensions=dimensions_of(spec, make))
-    return make(spec)
 
 
 def _providers() -> tuple[str, ...]:
@@ -254,28 +197,18 @@ def _in_process(
     )
 
 
-def _service(service: Service, spec: EmbedderSpec) -> Choice:
-    """Guard a vendor's service."""
-    name = spec.provider
-    address = getattr(service, "base_url", None)
-    local = is_local(address)
-    query_s, batch_s = (spec.local_query_s, spec.local_batch_s) if local else (spec.query_s, spec.batch_s)
-    redacts = spec.redact == "always" or (spec.redact == "remote" and not local)
-    retries = remotes.MAX_RETRIES if spec.retries is None else spec.retries
-    remote = Remote(service, redacts=redacts, query_s=query_s, batch_s=batch_s, retries=retries)
-    health = ProviderHealth(name)
-    guarded = Guarded(remote, query_s=query_s, batch_s=BATCH_LIMIT_FACTOR * batch_s, health=health)
-    without_retry = Guarded(remote.without_retry(), batch_s=query_s, health=health)
-    is_named = address and (name in spec.base_urls or not service.key)
-    reason = f"{name}, at {address}" if is_named else f"{name}, by {service.variable}"
+def _remote(remote: RemoteEmbedder, spec: EmbedderSpec) -> Choice:
+    """Guard an embedder that calls a server."""
+    health, query_s = ProviderHealth(spec.provider), remote.query_s
+    guarded = Guarded(remote, query_s=query_s, batch_s=BATCH_LIMIT_FACTOR * remote.batch_s, health=health)
     return Choice(
         guarded,
-        name,
-        service.identity.model,
-        reason,
+        spec.provider,
+        remote.identity.model,
+        remote.reason,
         remote=remote,
-        without_retry=without_retry,
-        recipe=spec.recipe(name),
+        without_retry=Guarded(remote.without_retry(), batch_s=query_s, health=health),
+        recipe=spec.recipe(spec.provider),
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
-from memoriter.records import Identity
+from memoriter.records import Identity, Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,6 +44,58 @@ class Embedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Limits of one call to a provider."""
+
+    items: int
+    tokens: int
+    bytes: int = 4 * 1024 * 1024
+
+
+class MetaStore(Protocol):
+    """Stores the id of a batch job. An index is one."""
+
+    def meta(self, key: str) -> str | None: ...
+
+    def set_meta(self, **values: str) -> None: ...
+
+
+class JobRunner(Protocol):
+    """Embeds many texts with a provider's batch API."""
+
+    def run(
+        self,
+        items: Mapping[str, str],
+        save: Callable[[Mapping[str, Matrix]], None],
+        progress: Callable[[Progress], None] | None = None,
+    ) -> str | None:
+        """Pass vectors to ``save`` as they arrive. Return None, or why plain calls must embed the other texts."""
+        ...
+
+
+class RemoteEmbedder(Embedder, Protocol):
+    """An embedder that calls a server, which may have limits, be slow and fail."""
+
+    limits: CallLimits
+    #: Time limits for a query, and for one attempt with documents.
+    query_s: float
+    batch_s: float
+
+    @property
+    def reason(self) -> str:
+        """How the settings lead to this server."""
+        ...
+
+    def without_retry(self) -> Embedder:
+        """Return the same embedder for documents that a search waits for."""
+        ...
+
+    def jobs(self, meta: MetaStore, *, limit_s: float) -> JobRunner | None:
+        """Return what embeds texts with the batch API, if the provider has one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class EmbedderSpec:
     """The specification of an embedder. Its `repr` does not show keys."""
 
@@ -65,7 +117,7 @@ class EmbedderSpec:
     redact: str = "remote"
     #: Threads of a local model. 0: chosen automatically.
     threads: int = 0
-    #: Retries of a call with documents. None: `remote.MAX_RETRIES`.
+    #: Retries of a call with documents. None: those of the provider.
     retries: int | None = None
     #: Time limit for a query at a remote provider, in seconds.
     query_s: float = 4.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from memoriter.errors import ChatError, ChatUnavailable
-from memoriter.llm.chat import Reply, Schema, VendorChat, strict
+from memoriter.extensions.vendors.chat import VendorChat, strict
+from memoriter.llm.chat import Reply, Schema
 
 
 class AnthropicChat(VendorChat):

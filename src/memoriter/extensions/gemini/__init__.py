@@ -8,7 +8,7 @@ extension = Extension(
     name="gemini",
     embedders={
         "gemini": Offer(
-            "memoriter.extensions.gemini.embeddings:GeminiService",
+            "memoriter.extensions.gemini.embeddings:GeminiEmbedder",
             extra="gemini",
             rank=2,
             models=("gemini-",),

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from memoriter.embedding.manifest import prompts_for, sample
-from memoriter.embedding.remote import client_library, digest, is_installed, missing_extra, shorten
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
+from memoriter.extensions.vendors.embedder import client_library, digest, is_installed, missing_extra, shorten
 from memoriter.records import Identity
 
 if TYPE_CHECKING:

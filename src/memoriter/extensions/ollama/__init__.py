@@ -9,7 +9,7 @@ extension = Extension(
     # It has no rank: no key shows that the owner has chosen it.
     embedders={
         "ollama": Offer(
-            "memoriter.extensions.ollama.embeddings:OllamaService", extra="ollama", models=("nomic-",)
+            "memoriter.extensions.ollama.embeddings:OllamaEmbedder", extra="ollama", models=("nomic-",)
         )
     },
     settings={"embedding": "memoriter.extensions.ollama.settings:OllamaSettings"},

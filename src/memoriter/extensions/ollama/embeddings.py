@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memoriter.embedding import transport
 from memoriter.embedding.manifest import prompts_for
-from memoriter.embedding.remote import (
-    Limits,
-    Purpose,
-    check_model,
-    client_library,
-    digest,
-    known_dimensions,
-    require,
-)
-from memoriter.embedding.transport import Failure
-from memoriter.records import Identity
+from memoriter.embedding.protocol import CallLimits
+from memoriter.extensions.vendors import transport
+from memoriter.extensions.vendors.embedder import Purpose, VendorEmbedder, check_model, client_library, digest
+from memoriter.extensions.vendors.transport import Failure
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import EmbedderSpec
 
-DEFAULT_URL = "http://127.0.0.1:11434"
-MODEL = "nomic-embed-text"
 DIMENSIONS = {
     "nomic-embed-text": 768,
     "nomic-embed-text-v2-moe": 768,
@@ -44,39 +33,45 @@ DIMENSIONS = {
 }
 
 
-class OllamaService:
+class OllamaEmbedder(VendorEmbedder):
     """`POST /api/embed`, with the package `ollama`."""
 
-    key = ""
-    #: Its servers have models of any name. They are asked for the dimensions of one that is not known.
-    asks_dimensions = True
+    provider = package = "ollama"
     variable = "OLLAMA_API_KEY"
-    limits = Limits(items=64, tokens=16_384, text_tokens=6_000)
+    official_url = "http://127.0.0.1:11434"
+    default_model = "nomic-embed-text"
+    dimensions = DIMENSIONS
+    limits = CallLimits(items=64, tokens=16_384)
+    text_tokens = 6_000
+    asks_dimensions = True
 
     def __init__(self, spec: EmbedderSpec) -> None:
-        require("ollama", "ollama")
-        self.base_url = spec.base_urls.get("ollama", DEFAULT_URL)
-        self.model = spec.model or MODEL
-        self._prompts = prompts_for(self.model)
-        native = DIMENSIONS.get(self.model.removesuffix(":latest"))
-        # Sent only to shorten vectors. A server that does not know the argument ignores it silently.
-        self._shorten = spec.dimensions if native and spec.dimensions != native else None
-        dimensions = known_dimensions("ollama", self.model, spec.dimensions, DIMENSIONS)
-        key = digest(query=self._prompts.query, document=self._prompts.document)
-        self.identity = Identity("ollama", self.model, dimensions, key)
         self._clients: dict[float, Any] = {}
-        self._lock = threading.Lock()
+        super().__init__(spec)
+
+    def needs_key(self) -> bool:
+        """Return False: the server is on this machine or in the local network."""
+        return False
+
+    def shorten_to(self, dimensions: int | None) -> int | None:
+        """Return the dimensions if they shorten vectors. A server that does not know the argument ignores it."""
+        native = DIMENSIONS.get(self.model.removesuffix(":latest"))
+        return dimensions if native and dimensions != native else None
+
+    def identity_key(self) -> str:
+        """Return the digest of the prompts of the model."""
+        return digest(**prompts_for(self.model)._asdict())
 
     def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
         """Embed texts with one call. The answer has no indexes, so only its count can be checked."""
         # The package does not retry. What fails waits for the next sync.
         del retries
-        prefix = self._prompts.query if purpose == "query" else self._prompts.document
-        answer = self._client(timeout_s).embed(
+        prefix = getattr(prompts_for(self.model), purpose)
+        answer = self._client_for(timeout_s).embed(
             model=self.model,
             input=[prefix + text for text in texts],
             truncate=True,
-            dimensions=self._shorten,
+            dimensions=self.shortened,
         )
         check_model(self.model, answer.model)
         return answer.embeddings
@@ -103,7 +98,7 @@ class OllamaService:
         for client in clients.values():
             client.close()
 
-    def _client(self, timeout_s: float) -> Any:
+    def _client_for(self, timeout_s: float) -> Any:
         # The package has a timeout per client and not per call: one client for queries, one for batches.
         with self._lock:
             if timeout_s not in self._clients:

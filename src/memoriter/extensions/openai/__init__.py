@@ -8,7 +8,7 @@ extension = Extension(
     name="openai",
     embedders={
         "openai": Offer(
-            "memoriter.extensions.openai.embeddings:OpenAIService",
+            "memoriter.extensions.openai.embeddings:OpenAIEmbedder",
             extra="openai",
             rank=1,
             models=("text-embedding-",),

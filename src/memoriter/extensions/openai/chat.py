@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from memoriter.errors import ChatError, ChatUnavailable
-from memoriter.llm.chat import Reply, Schema, VendorChat, strict
+from memoriter.extensions.vendors.chat import VendorChat, strict
+from memoriter.llm.chat import Reply, Schema
 
 
 class OpenAIChat(VendorChat):

@@ -8,7 +8,7 @@ extension = Extension(
     name="voyage",
     embedders={
         "voyage": Offer(
-            "memoriter.extensions.voyage.embeddings:VoyageService",
+            "memoriter.extensions.voyage.embeddings:VoyageEmbedder",
             extra="voyage",
             rank=3,
             models=("voyage-",),

@@ -9,27 +9,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memoriter.embedding import transport
-from memoriter.embedding.jobs import RUNNING, JobState, by_custom_id
-from memoriter.embedding.remote import (
-    Limits,
+from memoriter.embedding.protocol import CallLimits
+from memoriter.extensions.vendors import transport
+from memoriter.extensions.vendors.embedder import (
     Purpose,
+    VendorEmbedder,
     by_index,
     check_model,
     client_library,
-    known_dimensions,
-    require,
 )
-from memoriter.embedding.transport import Failure, quiet_logger
-from memoriter.errors import EmbedderUnavailable
-from memoriter.records import Identity
+from memoriter.extensions.vendors.jobs import RUNNING, JobState, by_custom_id
+from memoriter.extensions.vendors.transport import Failure, quiet_logger
 
-if TYPE_CHECKING:
-    from memoriter.embedding.protocol import EmbedderSpec
-
-MODEL = "voyage-4-large"
 DIMENSIONS = {
     **dict.fromkeys(("voyage-4-large", "voyage-4", "voyage-4-lite", "voyage-code-3"), 1024),
     **dict.fromkeys(
@@ -84,34 +77,27 @@ def _session() -> Any:
     return requests_session()
 
 
-class VoyageService:
+class VoyageEmbedder(VendorEmbedder):
     """`POST /embeddings`, with the package `voyageai`."""
 
+    provider = "voyage"
+    package = "voyageai"
     variable = "VOYAGE_API_KEY"
-    limits = Limits(items=1000, tokens=100_000, text_tokens=30_000)
+    default_model = "voyage-4-large"
+    dimensions = DIMENSIONS
+    limits = CallLimits(items=1000, tokens=100_000)
+    text_tokens = 30_000
     job_items = 10_000
-
-    def __init__(self, spec: EmbedderSpec) -> None:
-        require("voyageai", "voyage")
-        self.key = spec.keys.get("voyage", "")
-        if not self.key:
-            raise EmbedderUnavailable(f"no key: set {self.variable}")
-        self.base_url = spec.base_urls.get("voyage")
-        self.model = spec.model or MODEL
-        self._shorten = spec.dimensions
-        dimensions = known_dimensions("voyage", self.model, spec.dimensions, DIMENSIONS)
-        self.identity = Identity("voyage", self.model, dimensions)
-        self._package: Any = None
 
     def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
         """Embed texts with one call."""
         answer = self._retrying(retries)(
-            self._voyageai().Embedding.create,
+            self.client().Embedding.create,
             input=list(texts),
             model=self.model,
             input_type=purpose,
             truncation=True,
-            output_dimension=self._shorten,
+            output_dimension=self.shortened,
             api_key=self.key,
             base_url=self.base_url,
             request_timeout=timeout_s,
@@ -134,7 +120,7 @@ class VoyageService:
 
     def close(self) -> None:
         """Close the connections. The next call opens them again."""
-        if self._package is not None:
+        if self._client is not None:
             _session().close()
 
     # ---- the batch API ---------------------------------------------------------------------------------------
@@ -146,8 +132,8 @@ class VoyageService:
         upload = {"file": ("memoriter.jsonl", data, "application/jsonl")}
         file = self._request("post", "/files", timeout_s, params={"purpose": "batch"}, files=upload)
         params: dict[str, Any] = {"model": self.model, "input_type": "document", "truncation": True}
-        if self._shorten:
-            params["output_dimension"] = self._shorten
+        if self.shortened:
+            params["output_dimension"] = self.shortened
         job = {
             "input_file_id": file["id"],
             "endpoint": "/v1/embeddings",
@@ -199,15 +185,14 @@ class VoyageService:
         return self._requestor().request(method, path, request_timeout=timeout_s, **options).data
 
     def _requestor(self) -> Any:
-        self._voyageai()
+        self.client()
         requestor: Any = client_library("voyageai.api_resources.api_requestor", "voyage")
         return requestor.APIRequestor(self.key, self.base_url)
 
-    def _voyageai(self) -> Any:
-        if self._package is None:
-            package = client_library("voyageai", "voyage")
-            # The package has one such function per process. A program that has set it keeps its own.
-            package.requestssession = package.requestssession or _session
-            quiet_logger("voyage")
-            self._package = package
-        return self._package
+    def open_client(self) -> Any:
+        """Load the package."""
+        package = client_library("voyageai", "voyage")
+        # The package has one such function per process. A program that has set it keeps its own.
+        package.requestssession = package.requestssession or _session
+        quiet_logger("voyage")
+        return package

@@ -6,14 +6,12 @@ no compressed data, because a few kilobytes can expand to gigabytes. Answers mus
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 from memoriter.errors import EmbedderBusy, EmbeddingError, QuotaSpent
 
@@ -90,15 +88,6 @@ def quiet_logger(name: str) -> None:
     logger = logging.getLogger(name)
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.WARNING)
-
-
-def is_local(url: str | None) -> bool:
-    """Return whether a URL is on this machine."""
-    host = (urlsplit(url).hostname or "") if url else ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def is_file_address(url: str) -> bool:

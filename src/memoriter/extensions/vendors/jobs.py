@@ -10,17 +10,15 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
-from memoriter.embedding.guarded import validate_remote
-from memoriter.embedding.remote import call
 from memoriter.errors import EmbeddingError
+from memoriter.extensions.vendors.embedder import VendorEmbedder, validate_vectors
 from memoriter.records import Progress
 
 if TYPE_CHECKING:
-    from memoriter.embedding.protocol import Matrix
-    from memoriter.embedding.remote import Remote
+    from memoriter.embedding.protocol import Matrix, MetaStore
 
 log = logs.get("embedding")
 
@@ -47,14 +45,6 @@ class JobState:
     status: str = ""
 
 
-class MetaStore(Protocol):
-    """Stores the id of a job."""
-
-    def meta(self, key: str) -> str | None: ...
-
-    def set_meta(self, **values: str) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Job:
     """A running job."""
@@ -78,24 +68,18 @@ class Jobs:
 
     def __init__(
         self,
-        remote: Remote,
+        embedder: VendorEmbedder,
         meta: MetaStore,
         *,
         limit_s: float = MAX_JOB_S,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._remote = remote
-        self._service: Any = remote.service
+        self._embedder: Any = embedder
         self._meta = meta
         self._limit_s = limit_s
         self._clock = clock
         self._sleep = sleep
-
-    @staticmethod
-    def offered_by(remote: Remote) -> bool:
-        """Return whether the provider has a batch API."""
-        return hasattr(remote.service, "submit")
 
     def run(
         self,
@@ -118,21 +102,21 @@ class Jobs:
     def _jobs(self, left: dict[str, str]) -> Iterator[_Job]:
         """Yield the job of an earlier process, then new ones until no text is left."""
         earlier = _Job.read(self._meta.meta(META_KEY))
-        if earlier and earlier.identity == str(self._remote.identity):
+        if earlier and earlier.identity == str(self._embedder.identity):
             log.info("continuing with the batch job %s", earlier.id)
             yield earlier
             for digest in earlier.hashes:
                 left.pop(digest, None)
         digests = list(left)
-        for start in range(0, len(digests), self._service.job_items):
+        for start in range(0, len(digests), self._embedder.job_items):
             yield self._submit(
-                {digest: left[digest] for digest in digests[start : start + self._service.job_items]}
+                {digest: left[digest] for digest in digests[start : start + self._embedder.job_items]}
             )
 
     def _submit(self, items: Mapping[str, str]) -> _Job:
-        texts = [self._remote.prepare(text) for text in items.values()]
-        job_id = self._call(lambda: self._service.submit(texts, CALL_S))
-        job = _Job(job_id, str(self._remote.identity), list(items), self._clock())
+        texts = [self._embedder.prepare(text) for text in items.values()]
+        job_id = self._embedder.call(lambda: self._embedder.submit(texts, CALL_S))
+        job = _Job(job_id, str(self._embedder.identity), list(items), self._clock())
         self._meta.set_meta(**{META_KEY: json.dumps(asdict(job))})
         log.info("batch job %s with %d texts", job.id, len(job.hashes))
         return job
@@ -140,7 +124,7 @@ class Jobs:
     def _wait(self, job: _Job, total: int, progress: Callable[[Progress], None] | None) -> dict[str, Matrix]:
         pause = FIRST_POLL_S
         while True:
-            now: JobState = self._call(lambda: self._service.state(job.id, CALL_S))
+            now: JobState = self._embedder.call(lambda: self._embedder.state(job.id, CALL_S))
             if progress:
                 progress(Progress("batch", now.done, total, f"{job.id}: {now.status}"))
             if now.state == "done":
@@ -157,22 +141,19 @@ class Jobs:
 
     def _results(self, job: _Job) -> dict[str, Matrix]:
         """Return the valid vectors. Plain calls embed the other texts."""
-        dimensions = self._remote.identity.dimensions
-        rows = self._call(lambda: self._service.results(job.id, len(job.hashes), CALL_S))
+        dimensions = self._embedder.identity.dimensions
+        rows = self._embedder.call(lambda: self._embedder.results(job.id, len(job.hashes), CALL_S))
         found = [(digest, row) for digest, row in zip(job.hashes, rows, strict=True) if row is not None]
         if not found:
             raise EmbeddingError(f"the batch job {job.id} returned no vectors")
-        matrix = validate_remote([row for _, row in found], len(found), dimensions)
+        matrix = validate_vectors([row for _, row in found], len(found), dimensions)
         return {digest: row for (digest, _), row in zip(found, matrix, strict=True)}
 
     def _cancel(self, job: _Job) -> None:
         try:
-            self._call(lambda: self._service.cancel(job.id, CALL_S))
+            self._embedder.call(lambda: self._embedder.cancel(job.id, CALL_S))
         except EmbeddingError as error:
             log.info("the batch job %s could not be cancelled: %s", job.id, error)
-
-    def _call(self, request: Callable[[], Any]) -> Any:
-        return call(self._service, request)
 
 
 def by_custom_id(lines: Sequence[str], count: int) -> list[Any]:
