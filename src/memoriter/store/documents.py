@@ -1,24 +1,29 @@
 """The tables of ``index.db``, and the rows of documents and chunks in them.
 
-Every function uses the connection and the transaction of its caller. A new release adds a migration at the end and
-never changes an existing one.
+A new release adds a migration at the end and never changes an existing one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 
-from memoriter.errors import StoreBroken
-from memoriter.records import TRUST_LEVELS, Chunk, Document, Source, Trust
-from memoriter.store import keywords
-from memoriter.store.connection import Migration
-from memoriter.store.protocol import value
+from memoriter.errors import IndexBroken, StoreBroken
+from memoriter.records import TRUST_LEVELS, Chunk, Document, Identity, Source, Trust
+from memoriter.store import cache, keywords
+from memoriter.store.connection import Migration, translate_values
+from memoriter.store.database import Database
+from memoriter.store.protocol import Index, RowCache, value
+
+#: Chunks and places of rows that are kept in memory for the next search: a few megabytes.
+MAX_CHUNKS, MAX_PLACES = 1_000, 20_000
 
 #: A document with more chunks is long: it is not read as a whole to find the rows around one of them.
 MAX_WHOLE = 256
@@ -124,10 +129,28 @@ class Counts:
     bytes: int
 
 
+class Surroundings(NamedTuple):
+    """The rows of a document around one of its rows, nearest first."""
+
+    row: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """All of them, and the row itself first."""
+        return (self.row, *self.before, *self.after)
+
+    @property
+    def nearest(self) -> tuple[int, ...]:
+        """The row itself, and those directly before and after it."""
+        return (self.row, *self.before[:1], *self.after[:1])
+
+
 # Two ranges instead of <>: each is a seek in the index on model.
 _WITHOUT = """
     select path, rowid from chunks where model < ?1 union all select path, rowid from chunks where model > ?1"""
-_COUNT_WITHOUT = """
+COUNT_WITHOUT = """
     select (select count(*) from chunks where model < ?1) + (select count(*) from chunks where model > ?1)"""
 
 _COUNTS = """
@@ -162,6 +185,7 @@ _PLACES = """
         order by n.start_line, n.rowid limit ?2))
     from (select distinct c.path from json_each(?1) wanted cross join chunks c on c.rowid = wanted.value) d"""
 
+_OF_PATH = "select rowid from chunks where path = ? order by start_line, rowid"
 _DATES = """
     select c.rowid, c.date from json_each(?) wanted cross join chunks c on c.rowid = wanted.value
     where c.date is not null"""
@@ -193,88 +217,160 @@ _CONTRADICTIONS = {
 }
 
 
-# ---- reading -------------------------------------------------------------------------------------------------
+class SqliteDocuments(Index):
+    """The rows of documents and chunks. `Index` documents the public methods."""
+
+    path: Path
+    _database: Database
+
+    def __init__(self) -> None:
+        self._without = RowCache[str, int](limit=8)
+        self._chunks = RowCache[int, StoredChunk](limit=MAX_CHUNKS)
+        self._places = RowCache[int, tuple[int, ...]](limit=MAX_PLACES)
+
+    # ---- reading ---------------------------------------------------------------------------------------------
+
+    def meta(self, key: str) -> str | None:
+        with self._database.read() as connection:
+            found: str | None = value(connection, "select value from meta where key = ?", (key,))
+        return found
+
+    def files(self) -> dict[str, FileRow]:
+        with self._database.read() as connection:
+            rows: Any = connection.execute("select path, source, mtime_ns, size, sha256, state from files")
+            return {row[0]: FileRow(*row) for row in rows}
+
+    def count_without(self, model: str) -> int:
+        with self._database.read() as connection:
+            counts = self._without.of(connection)
+            if model not in counts:
+                counts[model] = int(value(connection, COUNT_WITHOUT, (model,)))
+            return counts[model]
+
+    def rows_without(self, model: str, paths: Collection[str] | None = None) -> list[int]:
+        with self._database.read() as connection:
+            rows: Any = connection.execute(_WITHOUT, (model,))
+            return sorted(rowid for path, rowid in rows if paths is None or path in paths)
+
+    def counts(self, model: str) -> Counts:
+        with self._database.read() as connection:
+            rows: Any = connection.execute(_COUNTS, (model,)).fetchall()
+            return Counts(*rows[0])
+
+    def chunks(self, rowids: Iterable[int]) -> dict[int, StoredChunk]:
+        rows = list(rowids)
+        with self._database.read() as connection:
+            known = self._chunks.of(connection) if len(rows) <= MAX_CHUNKS else {}
+            if missing := [row for row in rows if row not in known]:
+                found: Any = connection.execute(_CHUNKS, (json.dumps(missing),))
+                known |= {row[0]: _stored_chunk(*row) for row in found}
+            return {row: known[row] for row in rows if row in known}
+
+    def stored_of(self, path: str) -> list[StoredChunk]:
+        with self._database.read() as connection:
+            rows: Any = connection.execute(_OF_PATH, (path,))
+            return list(self.chunks([row[0] for row in rows]).values())
+
+    def summaries(self, paths: Iterable[str]) -> dict[str, DocumentSummary]:
+        with self._database.read() as connection:
+            rows: Any = connection.execute(_SUMMARIES, (json.dumps(list(paths)),))
+            return {
+                row[0]: DocumentSummary(row[1], row[2], row[3], TRUST_LEVELS[row[4]], *row[5:])
+                for row in rows
+            }
+
+    def paths_of(self, session: str) -> list[str]:
+        with self._database.read() as connection:
+            rows: Any = connection.execute(_OF_SESSION, (session,))
+            return [row[0] for row in rows]
+
+    def around(self, rowids: Iterable[int], *, reach: int) -> dict[int, Surroundings]:
+        assert reach <= MAX_REACH
+        rows = list(rowids)
+        with self._database.read() as connection:
+            known = self._places.of(connection)
+            if missing := [row for row in rows if row not in known]:
+                known |= _read_places(connection, missing)
+            return {row: _surroundings(row, known[row], reach) for row in rows if row in known}
+
+    def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
+        with self._database.read() as connection:
+            rows: Any = connection.execute(_DATES, (json.dumps(list(rowids)),))
+            return dict(rows)
+
+    # ---- writing ---------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[apsw.Connection]:
+        """Return the writer, for statements and the values of their rows."""
+        with self._database.write() as connection, translate_values(self.path, IndexBroken):
+            yield connection
+
+    def set_meta(self, **values: str) -> None:
+        with self._writing() as connection:
+            connection.executemany("insert or replace into meta(key, value) values(?, ?)", values.items())
+
+    def replace(
+        self, document: Document, chunks: Sequence[Chunk], *, identity: Identity | None = None
+    ) -> int:
+        hashes = [chunk.hash for chunk in chunks]
+        with self._writing() as connection:
+            embedded = cache.known(connection, identity, hashes) if identity else set()
+            models = [str(identity) if hash_ in embedded else "" for hash_ in hashes]
+            cache.release(connection, _delete(connection, document.path, document.from_line) - set(hashes))
+            _insert(connection, zip(chunks, models, strict=True))
+            stat = (document.mtime_ns, document.size, document.sha256)
+            reading = (time.time(), document.note, document.state)
+            connection.execute(_INSERT_FILE, (document.path, document.source, *stat, *reading))
+            if identity and embedded:
+                self._follow(connection, identity)
+            return len(hashes) - models.count("")
+
+    def assign(self, rowids: Iterable[int], identity: Identity) -> int:
+        with self._writing() as connection:
+            stored = self.chunks(rowids).values()
+            embedded = cache.known(connection, identity, {item.chunk.hash for item in stored})
+            ready = [item for item in stored if item.chunk.hash in embedded]
+            rows = [(item.rowid,) for item in ready]
+            connection.executemany("delete from chunks_fts where rowid = ?", rows)
+            connection.executemany("delete from chunks where rowid = ?", rows)
+            _insert(connection, ((item.chunk, str(identity)) for item in ready))
+            if ready:
+                self._follow(connection, identity)
+            return len(ready)
+
+    def _follow(self, connection: apsw.Connection, identity: Identity) -> None:
+        """Let the vector engine add new rows, inside the transaction."""
+
+    def touch(self, document: Document) -> None:
+        stat = (document.mtime_ns, document.size, document.path)
+        with self._writing() as connection:
+            connection.execute("update files set mtime_ns = ?, size = ? where path = ?", stat)
+
+    def remove(self, paths: Iterable[str]) -> int:
+        removed = 0
+        with self._writing() as connection:
+            for path in paths:
+                cache.release(connection, _delete(connection, path))
+                connection.execute("delete from files where path = ?", (path,))
+                removed += connection.changes()
+        return removed
+
+    def clear(self) -> None:
+        with self._writing() as connection:
+            connection.execute(_DELETED)
+            connection.execute("delete from files")
+            connection.execute("delete from chunks")
+            connection.execute("insert into chunks_fts(chunks_fts) values('delete-all')")
 
 
-def files(connection: apsw.Connection) -> dict[str, FileRow]:
-    """Return every document by path."""
-    rows: Any = connection.execute("select path, source, mtime_ns, size, sha256, state from files")
-    return {row[0]: FileRow(*row) for row in rows}
-
-
-def count_without(connection: apsw.Connection, model: str) -> int:
-    """Count the chunks that have no vector of this model."""
-    return int(value(connection, _COUNT_WITHOUT, (model,)))
-
-
-def rows_without(connection: apsw.Connection, model: str, paths: Collection[str] | None = None) -> list[int]:
-    """Return the rows that have no vector of this model, in order; of all documents, or of some."""
-    rows: Any = connection.execute(_WITHOUT, (model,))
-    return sorted(rowid for path, rowid in rows if paths is None or path in paths)
-
-
-def counts(connection: apsw.Connection, model: str) -> Counts:
-    """Count files and chunks, and the chunks that have a vector of this model."""
-    rows: Any = connection.execute(_COUNTS, (model,)).fetchall()
-    return Counts(*rows[0])
-
-
-def chunks(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, StoredChunk]:
-    """Return the chunks in these rows. Deleted rows are left out."""
-    rows: Any = connection.execute(_CHUNKS, (json.dumps(list(rowids)),))
-    return {row[0]: _stored_chunk(*row) for row in rows}
-
-
-def stored_of(connection: apsw.Connection, path: str) -> list[StoredChunk]:
-    """Return the chunks of one document in line order, each with its row."""
-    statement = "select rowid from chunks where path = ? order by start_line, rowid"
-    rows: Any = connection.execute(statement, (path,))
-    return list(chunks(connection, [row[0] for row in rows]).values())
-
-
-def summaries(connection: apsw.Connection, paths: Iterable[str]) -> dict[str, DocumentSummary]:
-    """Return summaries of these documents by path. Documents without chunks are left out."""
-    rows: Any = connection.execute(_SUMMARIES, (json.dumps(list(paths)),))
-    return {row[0]: DocumentSummary(row[1], row[2], row[3], TRUST_LEVELS[row[4]], *row[5:]) for row in rows}
-
-
-def paths_of(connection: apsw.Connection, session: str) -> list[str]:
-    """Return the paths of the transcripts of a session, newest first."""
-    rows: Any = connection.execute(_OF_SESSION, (session,))
-    return [row[0] for row in rows]
-
-
-def dates(connection: apsw.Connection, rowids: Iterable[int]) -> dict[int, str]:
-    """Return the dates of the notes of these rows. Rows of undated notes are left out."""
-    rows: Any = connection.execute(_DATES, (json.dumps(list(rowids)),))
-    return dict(rows)
-
-
-class Surroundings(NamedTuple):
-    """The rows of a document around one of its rows, nearest first."""
-
-    row: int
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-
-    @property
-    def all(self) -> tuple[int, ...]:
-        """All of them, and the row itself first."""
-        return (self.row, *self.before, *self.after)
-
-    @property
-    def nearest(self) -> tuple[int, ...]:
-        """The row itself, and those directly before and after it."""
-        return (self.row, *self.before[:1], *self.after[:1])
-
-
-def surroundings(row: int, rows: tuple[int, ...], reach: int) -> Surroundings:
+def _surroundings(row: int, rows: tuple[int, ...], reach: int) -> Surroundings:
     """Return the rows within reach of a row, from rows of its document, which are in order."""
     at = rows.index(row)
     return Surroundings(row, rows[max(0, at - reach) : at][::-1], rows[at + 1 : at + 1 + reach])
 
 
-def places(connection: apsw.Connection, rowids: Collection[int]) -> dict[int, tuple[int, ...]]:
+def _read_places(connection: apsw.Connection, rowids: Collection[int]) -> dict[int, tuple[int, ...]]:
     """Return, for these rows and all others of their documents, the rows of the document in order.
 
     Of a long document, only these rows are returned, each with the rows at most `MAX_REACH` chunks away.
@@ -311,31 +407,20 @@ def contradictions(connection: apsw.Connection) -> list[str]:
     return [f"{count} {problem}" for count, problem in counts if count]
 
 
-# ---- writing -------------------------------------------------------------------------------------------------
+def _insert(connection: apsw.Connection, chunks: Iterable[tuple[Chunk, str]]) -> None:
+    """Insert chunks, each with the model of its vector."""
+    for chunk, model in chunks:
+        position = (chunk.id, chunk.path, chunk.source, chunk.start_line, chunk.end_line)
+        headings = json.dumps(chunk.headings, ensure_ascii=False)
+        content = (headings, chunk.date, chunk.hash, model, chunk.text, chunk.trust)
+        connection.execute(_INSERT_CHUNK, (*position, *content))
+        connection.execute(
+            "insert into chunks_fts(rowid, title, body) values(?, ?, ?)",
+            (connection.last_insert_rowid(), *keywords.columns(chunk)),
+        )
 
 
-def insert(connection: apsw.Connection, document: Document, chunks: Sequence[tuple[Chunk, str, str]]) -> None:
-    """Insert a document and its chunks, each with the hash and the model of its vector."""
-    for chunk, hash_, model in chunks:
-        _insert_chunk(connection, chunk, hash_, model)
-    stat = (document.mtime_ns, document.size, document.sha256)
-    reading = (time.time(), document.note, document.state)
-    connection.execute(_INSERT_FILE, (document.path, document.source, *stat, *reading))
-
-
-def _insert_chunk(connection: apsw.Connection, chunk: Chunk, hash_: str, model: str) -> None:
-    position = (chunk.id, chunk.path, chunk.source, chunk.start_line, chunk.end_line)
-    headings = json.dumps(chunk.headings, ensure_ascii=False)
-    connection.execute(
-        _INSERT_CHUNK, (*position, headings, chunk.date, hash_, model, chunk.text, chunk.trust)
-    )
-    connection.execute(
-        "insert into chunks_fts(rowid, title, body) values(?, ?, ?)",
-        (connection.last_insert_rowid(), *keywords.columns(chunk)),
-    )
-
-
-def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[str]:
+def _delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[str]:
     """Delete the chunks of a document from a line on. Return the hashes of their vectors."""
     bindings = (path, from_line)
     found = connection.execute(
@@ -347,27 +432,3 @@ def delete(connection: apsw.Connection, path: str, from_line: int = 1) -> set[st
     if rows:
         connection.execute(_DELETED)
     return {hash_ for _, hash_, model in rows if model}
-
-
-def move(connection: apsw.Connection, chunks: Iterable[StoredChunk], model: str) -> None:
-    """Insert chunks again, in new rows, with a vector of this model."""
-    moved = list(chunks)
-    rows = [(stored.rowid,) for stored in moved]
-    connection.executemany("delete from chunks_fts where rowid = ?", rows)
-    connection.executemany("delete from chunks where rowid = ?", rows)
-    for stored in moved:
-        _insert_chunk(connection, stored.chunk, stored.chunk.hash, model)
-
-
-def touch(connection: apsw.Connection, document: Document) -> None:
-    """Update the stat of a document."""
-    stat = (document.mtime_ns, document.size, document.path)
-    connection.execute("update files set mtime_ns = ?, size = ? where path = ?", stat)
-
-
-def clear(connection: apsw.Connection) -> None:
-    """Delete every document. Row numbers continue."""
-    connection.execute(_DELETED)
-    connection.execute("delete from files")
-    connection.execute("delete from chunks")
-    connection.execute("insert into chunks_fts(chunks_fts) values('delete-all')")

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 import apsw
@@ -256,24 +256,7 @@ class VectorCache(Protocol):
         """Delete vectors that no chunk uses, longest unused first, until the cache fits. Return how many."""
 
 
-class Healing(Protocol):
-    """The reaction to damage, the same in every index."""
-
-    def heal(self, reason: str) -> None:
-        """Replace a damaged index by an empty one, unless another thread or process has just done so."""
-
-    def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:
-        """Do work that uses the index. If the index is damaged, replace it, rebuild it, and do the work again."""
-        try:
-            return work()
-        except IndexBroken as broken:
-            log.warning("the index is damaged and is built again: %s", broken)
-            self.heal(str(broken))
-            rebuild()
-            return work()
-
-
-class Index(Documents, Keywords, Vectors, VectorCache, Healing, Protocol):
+class Index(Documents, Keywords, Vectors, VectorCache, Protocol):
     """Documents, chunks, keywords and vectors as of the last sync. Safe to use from many threads and processes."""
 
     #: What was wrong with the index that this one replaced.
@@ -317,12 +300,32 @@ class Index(Documents, Keywords, Vectors, VectorCache, Healing, Protocol):
     @property
     def keeps_deleted(self) -> bool:
         """Whether the store may still contain text that was deleted since the last `scrub`."""
+        return self.meta("unscrubbed") is not None
 
     def scrub(self) -> bool:
         """Erase deleted text. Return False if readers keep some of it."""
 
+    def heal(self, reason: str) -> None:
+        """Replace a damaged index by an empty one, unless another thread or process has just done so."""
+
+    def healing(self, work: Callable[[], T], rebuild: Callable[[], object] = lambda: None) -> T:
+        """Do work that uses the index. If the index is damaged, replace it, rebuild it, and do the work again."""
+        try:
+            return work()
+        except IndexBroken as broken:
+            log.warning("the index is damaged and is built again: %s", broken)
+            self.heal(str(broken))
+            rebuild()
+            return work()
+
     def close(self) -> None:
         """Close every connection. The index cannot be used afterwards."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 K = TypeVar("K")
@@ -367,12 +370,7 @@ def _read_row_set(connection: apsw.Connection) -> RowSet:
     return RowSet(*rows[0])
 
 
-_row_sets = SnapshotValue(_read_row_set)
-
-
-def row_set(connection: apsw.Connection) -> RowSet:
-    """Return which rows exist."""
-    return _row_sets.of(connection)
+row_set = SnapshotValue(_read_row_set).of
 
 
 class RowCache(Generic[K, V]):

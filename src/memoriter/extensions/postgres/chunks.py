@@ -1,4 +1,4 @@
-"""The rows of documents and chunks on Postgres. Every function uses the transaction of its caller."""
+"""The rows of documents and chunks on Postgres."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from memoriter.errors import IndexBroken
-from memoriter.extensions.postgres.connection import PostgresConnection
+from memoriter.extensions.postgres.connection import Rows
+from memoriter.extensions.postgres.database import PostgresDatabase
 from memoriter.records import TRUST_LEVELS, Chunk, Document
 from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
+from memoriter.store.protocol import Index
 
 _SUMMARIES = """
     select f.path, f.mtime_ns, f.size, count(*),
@@ -61,150 +63,22 @@ _NEXT_ROW = """
 _COUNT = """
     update index_state set chunks = chunks + $2, tokens = tokens + $3 where index_name = $1"""
 
+_SET_META = """
+    insert into index_meta(index_name, key, value) values($1, $2, $3)
+    on conflict(index_name, key) do update set value = excluded.value"""
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """Facts about all chunks of an index."""
-
-    chunks: int = 0
-    tokens: int = 0
-    next_row: int = 1
-    #: Whether its vectors are in the graph.
-    in_graph: bool = False
-
-    @property
-    def mean_length(self) -> float:
-        """The mean number of tokens of a chunk."""
-        return self.tokens / self.chunks if self.chunks else 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class NewChunk:
-    """A chunk to insert."""
-
-    chunk: Chunk
-    #: The model of its vector, or empty if it has none.
-    model: str
-    #: The number of its tokens.
-    length: int
-
-
-def storable(chunk: Chunk) -> Chunk:
-    """Return the chunk without what a text of Postgres cannot contain: null characters and lone surrogates."""
-    return replace(chunk, text=_clean(chunk.text), headings=tuple(map(_clean, chunk.headings)))
-
-
-def _clean(text: str) -> str:
-    if "\0" in text:
-        text = text.replace("\0", "\ufffd")
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-# ---- reading ------------------------------------------------------------------------------------------------------
-
-
-def state(connection: PostgresConnection, index: str) -> State:
-    """Return the state of an index; that of an empty one if nothing was written yet. A snapshot reads it once."""
-    if connection.memo is not None and ("state", index) in connection.memo:
-        known: State = connection.memo["state", index]
-        return known
-    rows = connection.execute(
-        "select chunks, tokens, next_row, in_graph from index_state where index_name = $1", (index,)
-    )
-    found = State(*rows[0]) if rows else State()
-    if connection.memo is not None:
-        connection.memo["state", index] = found
-    return found
-
-
-def files(connection: PostgresConnection, index: str) -> dict[str, FileRow]:
-    """Return every document by path."""
-    statement = "select path, source, mtime_ns, size, sha256, state from index_files where index_name = $1"
-    return {row[0]: FileRow(*row) for row in connection.execute(statement, (index,))}
-
-
-def count_without(connection: PostgresConnection, index: str, model: str) -> int:
-    """Count the chunks that have no vector of this model. Two ranges instead of <>: each is a seek."""
-    rows = connection.execute(
-        """select (select count(*) from index_chunks where index_name = $1 and model < $2)
-        + (select count(*) from index_chunks where index_name = $1 and model > $2)""",
-        (index, model),
-    )
-    return int(rows[0][0])
-
-
-def rows_without(
-    connection: PostgresConnection, index: str, model: str, paths: Collection[str] | None
-) -> list[int]:
-    """Return the rows that have no vector of this model, in order; of all documents, or of some."""
-    rows = connection.execute(
-        """select path, rowid from index_chunks where index_name = $1 and model < $2
-        union all select path, rowid from index_chunks where index_name = $1 and model > $2""",
-        (index, model),
-    )
-    return sorted(rowid for path, rowid in rows if paths is None or path in paths)
-
-
-def counts(connection: PostgresConnection, index: str, model: str) -> Counts:
-    """Count files and chunks, and the chunks that have a vector of this model."""
-    rows = connection.execute(
-        """select count(*), coalesce(sum(size), 0)::bigint,
-        (select count(*) from index_chunks where index_name = $1 and model = $2 and model <> '')
-        from index_files where index_name = $1""",
-        (index, model),
-    )
-    count, size, embedded = rows[0]
-    return Counts(count, state(connection, index).chunks, embedded, size)
-
-
-def chunks(connection: PostgresConnection, index: str, rowids: Iterable[int]) -> dict[int, StoredChunk]:
-    """Return the chunks in these rows, in their order. Deleted rows are left out."""
-    wanted = list(rowids)
-    found = {row[0]: _stored(*row) for row in connection.execute(_CHUNKS, (index, wanted))}
-    return {rowid: found[rowid] for rowid in wanted if rowid in found}
-
-
-def stored_of(connection: PostgresConnection, index: str, path: str) -> list[StoredChunk]:
-    """Return the chunks of one document in line order, each with its row."""
-    return [_stored(*row) for row in connection.execute(_OF_PATH, (index, path))]
-
-
-def summaries(connection: PostgresConnection, index: str, paths: Iterable[str]) -> dict[str, DocumentSummary]:
-    """Return summaries of these documents by path. Documents without chunks are left out."""
-    rows = connection.execute(_SUMMARIES, (index, list(paths)))
-    return {
-        row[0]: DocumentSummary(row[1], row[2], row[3], TRUST_LEVELS[row[4]], row[5], row[6]) for row in rows
-    }
-
-
-def paths_of(connection: PostgresConnection, index: str, session: str) -> list[str]:
-    """Return the paths of the transcripts of a session, newest first."""
-    return [row[0] for row in connection.execute(_OF_SESSION, (index, session))]
-
-
-def around(
-    connection: PostgresConnection, index: str, rowids: Iterable[int], reach: int
-) -> dict[int, Surroundings]:
-    """Return, for each row, the rows of the same document within reach."""
-    rows = connection.execute(_AROUND, (index, list(rowids), reach))
-    return {row: Surroundings(row, tuple(before), tuple(after)) for row, before, after in rows}
-
-
-def dates(connection: PostgresConnection, index: str, rowids: Iterable[int]) -> dict[int, str]:
-    """Return the dates of the notes of these rows. Rows of undated notes are left out."""
-    statement = """
-        select rowid, date from index_chunks where index_name = $1 and rowid = any($2) and date is not null"""
-    return {row[0]: row[1] for row in connection.execute(statement, (index, list(rowids)))}
-
-
-def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
-    try:
-        id_, path, source, start_line, end_line, date, text, trust = fields
-        chunk = Chunk(id_, path, source, start_line, end_line, text, tuple(json.loads(headings)), date, trust)
-    except (ValueError, TypeError) as error:
-        raise IndexBroken(f"Chunk {rowid} of the index cannot be read.") from error
-    return StoredChunk(rowid, chunk, model)
-
+# Two ranges instead of <>: each is a seek.
+_COUNT_WITHOUT = """
+    select (select count(*) from index_chunks where index_name = $1 and model < $2)
+    + (select count(*) from index_chunks where index_name = $1 and model > $2)"""
+_WITHOUT = """
+    select path, rowid from index_chunks where index_name = $1 and model < $2
+    union all select path, rowid from index_chunks where index_name = $1 and model > $2"""
+_COUNTS = """
+    select count(*), coalesce(sum(size), 0)::bigint,
+    (select count(*) from index_chunks where index_name = $1 and model = $2 and model <> '')
+    from index_files where index_name = $1"""
+_DATES = "select rowid, date from index_chunks where index_name = $1 and rowid = any($2) and date is not null"
 
 _CONTRADICTIONS = {
     "chunks have no file": """
@@ -223,61 +97,175 @@ _CONTRADICTIONS = {
 }
 
 
-def contradictions(connection: PostgresConnection, index: str) -> list[str]:
-    """Describe where the tables contradict each other."""
-    found = {problem: connection.execute(sql, (index,))[0][0] for problem, sql in _CONTRADICTIONS.items()}
-    return [f"{count} {problem}" for problem, count in found.items() if count]
+@dataclass(frozen=True, slots=True)
+class State:
+    """Facts about all chunks of an index."""
+
+    chunks: int = 0
+    tokens: int = 0
+    next_row: int = 1
+    #: Whether its vectors are in the graph.
+    in_graph: bool = False
+
+    @property
+    def mean_length(self) -> float:
+        """The mean number of tokens of a chunk."""
+        return self.tokens / self.chunks if self.chunks else 1.0
 
 
-# ---- writing ------------------------------------------------------------------------------------------------------
+class PostgresDocuments(Index):
+    """The rows of documents and chunks of one index. `Index` documents the public methods."""
+
+    def __init__(self, database: PostgresDatabase, name: str) -> None:
+        self.name = name
+        self._database = database
+
+    def _read(self, statement: str, *bound: object) -> Rows:
+        """Run a statement whose first value is the name of the index."""
+        with self._database.read() as connection:
+            return connection.execute(statement, (self.name, *bound))
+
+    def _fetch(self, statement: str, *bound: object) -> Rows:
+        """Run a statement of a search, as `_read` does. Its rows come in binary form."""
+        with self._database.read() as connection:
+            return connection.fetch(statement, (self.name, *bound))
+
+    def _change(self, statement: str, *bound: object) -> Rows:
+        """Run a statement in a transaction. Inside another one, it is a part of that."""
+        with self._database.write() as connection:
+            return connection.execute(statement, (self.name, *bound))
+
+    # ---- reading ---------------------------------------------------------------------------------------------
+
+    def _state(self) -> State:
+        """Return the state of the index; that of an empty one if nothing was written yet. A snapshot reads it once."""
+        with self._database.read() as connection:
+            memo = connection.memo if connection.memo is not None else {}
+            if ("state", self.name) not in memo:
+                rows = self._read(
+                    "select chunks, tokens, next_row, in_graph from index_state where index_name = $1"
+                )
+                memo["state", self.name] = State(*rows[0]) if rows else State()
+            found: State = memo["state", self.name]
+            return found
+
+    def meta(self, key: str) -> str | None:
+        rows = self._read("select value from index_meta where index_name = $1 and key = $2", key)
+        return rows[0][0] if rows else None
+
+    def files(self) -> dict[str, FileRow]:
+        rows = self._read(
+            "select path, source, mtime_ns, size, sha256, state from index_files where index_name = $1"
+        )
+        return {row[0]: FileRow(*row) for row in rows}
+
+    def count_without(self, model: str) -> int:
+        return int(self._read(_COUNT_WITHOUT, model)[0][0])
+
+    def rows_without(self, model: str, paths: Collection[str] | None = None) -> list[int]:
+        rows = self._read(_WITHOUT, model)
+        return sorted(rowid for path, rowid in rows if paths is None or path in paths)
+
+    def counts(self, model: str) -> Counts:
+        with self._database.snapshot():
+            files, size, embedded = self._read(_COUNTS, model)[0]
+            return Counts(files, self._state().chunks, embedded, size)
+
+    def chunks(self, rowids: Iterable[int]) -> dict[int, StoredChunk]:
+        wanted = list(rowids)
+        found = {row[0]: _stored(*row) for row in self._read(_CHUNKS, wanted)}
+        return {rowid: found[rowid] for rowid in wanted if rowid in found}
+
+    def stored_of(self, path: str) -> list[StoredChunk]:
+        return [_stored(*row) for row in self._read(_OF_PATH, path)]
+
+    def summaries(self, paths: Iterable[str]) -> dict[str, DocumentSummary]:
+        rows = self._read(_SUMMARIES, list(paths))
+        return {
+            row[0]: DocumentSummary(row[1], row[2], row[3], TRUST_LEVELS[row[4]], *row[5:]) for row in rows
+        }
+
+    def paths_of(self, session: str) -> list[str]:
+        return [row[0] for row in self._read(_OF_SESSION, session)]
+
+    def around(self, rowids: Iterable[int], *, reach: int) -> dict[int, Surroundings]:
+        rows = self._read(_AROUND, list(rowids), reach)
+        return {row: Surroundings(row, tuple(before), tuple(after)) for row, before, after in rows}
+
+    def dates_of(self, rowids: Iterable[int]) -> dict[int, str]:
+        return dict(self._read(_DATES, list(rowids)))
+
+    def check(self, *, deep: bool = False) -> list[str]:  # noqa: ARG002 - the server guards against damaged pages
+        with self._database.snapshot():
+            found = {problem: self._read(sql)[0][0] for problem, sql in _CONTRADICTIONS.items()}
+        return [f"{count} {problem}" for problem, count in found.items() if count]
+
+    # ---- writing ---------------------------------------------------------------------------------------------
+
+    def set_meta(self, **values: str) -> None:
+        with self._database.write() as connection:
+            connection.executemany(_SET_META, [(self.name, *item) for item in values.items()])
+
+    def touch(self, document: Document) -> None:
+        self._change(
+            "update index_files set mtime_ns = $2, size = $3 where index_name = $1 and path = $4",
+            document.mtime_ns,
+            document.size,
+            document.path,
+        )
+
+    def clear(self) -> None:
+        with self._database.write():
+            for name in ("index_files", "index_chunks", "index_terms"):
+                self._change(f"delete from {name} where index_name = $1")  # noqa: S608 - constants
+            self._change("update index_state set chunks = 0, tokens = 0 where index_name = $1")
+            self.set_meta(unscrubbed="yes")
+
+    def _insert_rows(self, chunks: Sequence[tuple[Chunk, str, int]]) -> range:
+        """Insert chunks, each with its model and its number of tokens. Return their rows, in order."""
+        after = self._change(_NEXT_ROW, len(chunks))[0][0]
+        rows = range(after - len(chunks), after)
+        if chunks:
+            columns = zip(*(_values(row, *new) for row, new in zip(rows, chunks, strict=True)), strict=True)
+            self._change(_INSERT_CHUNKS, *map(list, columns))
+            self._change(_COUNT, len(chunks), sum(length for _, _, length in chunks))
+        return rows
+
+    def _insert_file(self, document: Document) -> None:
+        stat = (document.source, document.mtime_ns, document.size, document.sha256)
+        note = _clean(document.note) if document.note else document.note
+        self._change(_INSERT_FILE, document.path, *stat, time.time(), note, _clean(document.state))
+
+    def _delete_rows(self, rowids: Sequence[int]) -> None:
+        rows = self._change(
+            "delete from index_chunks where index_name = $1 and rowid = any($2) returning length", rowids
+        )
+        self._change(_COUNT, -len(rows), -sum(row[0] for row in rows))
+        self.set_meta(unscrubbed="yes")
 
 
-def insert(connection: PostgresConnection, index: str, new: Sequence[NewChunk]) -> range:
-    """Insert chunks. Return their rows, in order."""
-    after = connection.execute(_NEXT_ROW, (index, len(new)))[0][0]
-    rows = range(after - len(new), after)
-    if new:
-        columns = zip(*(_values(row, item) for row, item in zip(rows, new, strict=True)), strict=True)
-        connection.execute(_INSERT_CHUNKS, (index, *map(list, columns)))
-        connection.execute(_COUNT, (index, len(new), sum(item.length for item in new)))
-    return rows
+def storable(chunk: Chunk) -> Chunk:
+    """Return the chunk without what a text of Postgres cannot contain: null characters and lone surrogates."""
+    return replace(chunk, text=_clean(chunk.text), headings=tuple(map(_clean, chunk.headings)))
 
 
-def _values(row: int, item: NewChunk) -> tuple[object, ...]:
-    chunk = item.chunk
+def _clean(text: str) -> str:
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
+    try:
+        id_, path, source, start_line, end_line, date, text, trust = fields
+        chunk = Chunk(id_, path, source, start_line, end_line, text, tuple(json.loads(headings)), date, trust)
+    except (ValueError, TypeError) as error:
+        raise IndexBroken(f"Chunk {rowid} of the index cannot be read.") from error
+    return StoredChunk(rowid, chunk, model)
+
+
+def _values(row: int, chunk: Chunk, model: str, length: int) -> tuple[object, ...]:
     position = (row, chunk.id, chunk.path, chunk.source, chunk.start_line, chunk.end_line)
     headings = json.dumps(chunk.headings, ensure_ascii=False)
-    content = (headings, chunk.date, bytes.fromhex(chunk.hash), item.model, chunk.trust, item.length)
+    content = (headings, chunk.date, bytes.fromhex(chunk.hash), model, chunk.trust, length)
     return (*position, *content, chunk.text)
-
-
-def insert_file(connection: PostgresConnection, index: str, document: Document) -> None:
-    """Insert or replace the row of a document."""
-    stat = (document.source, document.mtime_ns, document.size, document.sha256)
-    note = _clean(document.note) if document.note else document.note
-    reading = (time.time(), note, _clean(document.state))
-    connection.execute(_INSERT_FILE, (index, document.path, *stat, *reading))
-
-
-def delete(connection: PostgresConnection, index: str, stored: Sequence[StoredChunk]) -> None:
-    """Delete these chunks."""
-    rows = connection.execute(
-        "delete from index_chunks where index_name = $1 and rowid = any($2) returning length",
-        (index, [item.rowid for item in stored]),
-    )
-    connection.execute(_COUNT, (index, -len(rows), -sum(row[0] for row in rows)))
-
-
-def touch(connection: PostgresConnection, index: str, document: Document) -> None:
-    """Update the stat of a document."""
-    connection.execute(
-        "update index_files set mtime_ns = $2, size = $3 where index_name = $1 and path = $4",
-        (index, document.mtime_ns, document.size, document.path),
-    )
-
-
-def clear(connection: PostgresConnection, index: str) -> None:
-    """Delete every document. Row numbers continue."""
-    for name in ("index_files", "index_chunks", "index_terms"):
-        connection.execute(f"delete from {name} where index_name = $1", (index,))  # noqa: S608 - constants
-    connection.execute("update index_state set chunks = 0, tokens = 0 where index_name = $1", (index,))

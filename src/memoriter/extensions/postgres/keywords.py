@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
 
-from memoriter.extensions.postgres.chunks import State
-from memoriter.extensions.postgres.connection import PostgresConnection
+from memoriter.extensions.postgres.chunks import PostgresDocuments, State
 from memoriter.records import Chunk
 from memoriter.store.keywords import TITLE_WEIGHT, KeywordMatch, Plan, columns, runs_of
-from memoriter.store.protocol import Filter
+from memoriter.store.protocol import NO_FILTER, Filter
 
 #: Rows that one list covers.
 BLOCK = 256
@@ -60,7 +60,120 @@ Lists = dict[str, list[tuple[int, bytes]]]
 """By term: the blocks in which it occurs, and the list of each."""
 
 
-# ---- writing ------------------------------------------------------------------------------------------------------
+class PostgresKeywords(PostgresDocuments):
+    """The words of the chunks of one index."""
+
+    # ---- writing ---------------------------------------------------------------------------------------------
+
+    def _add_terms(self, chunks: Mapping[int, Chunk]) -> None:
+        """Add the terms of chunks, by row."""
+        lists: defaultdict[tuple[str, int], list[tuple[int, int, int, int]]] = defaultdict(list)
+        for row, chunk in chunks.items():
+            title, body = map(Counter, tokens_of(chunk))
+            length = min(title.total() + body.total(), 0xFFFF)
+            for term in title | body:
+                counts = (min(title[term], 0xFF), min(body[term], 0xFF))
+                lists[term, row // BLOCK].append((row % BLOCK, *counts, length))
+        if lists:
+            content = [np.array(entries, dtype=ENTRY).tobytes() for entries in lists.values()]
+            self._change(_APPEND, *map(list, zip(*lists, strict=True)), content)
+
+    def _remove_terms(self, chunks: Mapping[int, Chunk]) -> None:
+        """Remove the terms of chunks, by row."""
+        rows: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        for row, chunk in chunks.items():
+            for term in {*(tokens := tokens_of(chunk))[0], *tokens[1]}:
+                rows[term, row // BLOCK].append(row % BLOCK)
+        if not rows:
+            return
+        left = {
+            (term, block): _without(content, rows[term, block])
+            for term, block, content in self._fetch(_LISTS_OF, *map(list, zip(*rows, strict=True)))
+        }
+        shorter = {key: content for key, content in left.items() if content}
+        if shorter:
+            self._change(_WRITE, *map(list, zip(*shorter, strict=True)), list(shorter.values()))
+        if empty := left.keys() - shorter.keys():
+            self._change(_DELETE, *map(list, zip(*empty, strict=True)))
+
+    # ---- searching -------------------------------------------------------------------------------------------
+
+    def terms(self, terms: Sequence[str]) -> dict[str, int]:
+        runs = {term: found[0] for term in terms if len(found := runs_of(term)) == 1}
+        if not runs:
+            return dict.fromkeys(terms, 0)
+        wanted = list(set(runs.values()))
+        with self._database.read() as connection:
+            if connection.memo is not None and self._state().chunks <= MEMO_CHUNKS:
+                # The search that follows needs the same lists.
+                lists = connection.memo["lists", self.name] = self._read_lists(wanted)
+                counts = {term: sum(len(content) for _, content in found) for term, found in lists.items()}
+            else:
+                counts = {row[0]: int(row[1]) for row in self._read(_FREQUENCIES, wanted)}
+        return {term: counts.get(runs.get(term, ""), 0) // ENTRY.itemsize for term in terms}
+
+    def total(self) -> int:
+        return self._state().chunks
+
+    def keyword(
+        self,
+        terms: Sequence[str],
+        *,
+        limit: int,
+        where: Filter = NO_FILTER,
+        known: Mapping[str, int] = MappingProxyType({}),
+    ) -> list[KeywordMatch]:
+        with self._database.snapshot():
+            state = self._state()
+            plan = Plan.of(terms, known, self.terms, lambda: state.chunks)
+            if plan is None or limit <= 0:
+                return []
+            first = plan.first_row(lambda: state.next_row - 1)
+            rows, scores, contained = _score(self._searched_lists(plan, first), plan, state, first)
+            is_filtered = where.source is not None or bool(where.path_prefix)
+            order = np.lexsort((rows, -scores))[: None if is_filtered else limit]
+            ranked = (rows[order], scores[order], contained[order])
+            matches = [
+                KeywordMatch(*match) for match in zip(*(part.tolist() for part in ranked), strict=True)
+            ]
+            return self._filtered(matches, limit, where) if is_filtered else matches
+
+    def _read_lists(self, terms: Sequence[str], first: int = 0) -> Lists:
+        """Return the lists of each term, from the block of this row on."""
+        found: Lists = {term: [] for term in terms}
+        for term, block, content in self._fetch(_SEARCHED, list(terms), first // BLOCK):
+            found[term].append((block, content))
+        return found
+
+    def _searched_lists(self, plan: Plan, first: int) -> Lists:
+        """Return the lists that a search needs: all of rare terms, and those of common terms in the same blocks."""
+        with self._database.read() as connection:
+            known: Lists = (connection.memo or {}).get(("lists", self.name), {})
+        if known.keys() >= {*plan.rare, *plan.common}:
+            return {term: known[term] for term in (*plan.rare, *plan.common)}
+        lists = self._read_lists(plan.rare, first)
+        if plan.common:
+            blocks = list({block for found in lists.values() for block, _ in found})
+            lists |= {term: [] for term in plan.common}
+            for term, block, content in self._fetch(_SEARCHED_BLOCKS, list(plan.common), blocks):
+                lists[term].append((block, content))
+        return lists
+
+    def _filtered(self, matches: Sequence[KeywordMatch], limit: int, where: Filter) -> list[KeywordMatch]:
+        """Look chunks up best first, and only until enough pass the filter."""
+        conditions, bound = conditions_of(where, 3)
+        statement = f"select rowid from index_chunks c where index_name = $1 and rowid = any($2){conditions}"  # noqa: S608 - constants
+        passing: list[KeywordMatch] = []
+        for start in range(0, len(matches), FILTERED_TOGETHER):
+            group = matches[start : start + FILTERED_TOGETHER]
+            allowed = {row[0] for row in self._read(statement, [match.rowid for match in group], *bound)}
+            passing += [match for match in group if match.rowid in allowed]
+            if len(passing) >= limit:
+                break
+        return passing[:limit]
+
+
+Scores = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
 def tokens_of(chunk: Chunk) -> tuple[list[str], list[str]]:
@@ -69,121 +182,9 @@ def tokens_of(chunk: Chunk) -> tuple[list[str], list[str]]:
     return runs_of(title), runs_of(body)
 
 
-def length(chunk: Chunk) -> int:
-    """Return the number of tokens of a chunk."""
-    return sum(map(len, tokens_of(chunk)))
-
-
-def add(connection: PostgresConnection, index: str, chunks: Mapping[int, Chunk]) -> None:
-    """Add the terms of chunks, by row."""
-    lists: defaultdict[tuple[str, int], list[tuple[int, int, int, int]]] = defaultdict(list)
-    for row, chunk in chunks.items():
-        title, body = map(Counter, tokens_of(chunk))
-        length = min(title.total() + body.total(), 0xFFFF)
-        for term in title | body:
-            counts = (min(title[term], 0xFF), min(body[term], 0xFF))
-            lists[term, row // BLOCK].append((row % BLOCK, *counts, length))
-    if lists:
-        terms, blocks = zip(*lists, strict=True)
-        content = [np.array(entries, dtype=ENTRY).tobytes() for entries in lists.values()]
-        connection.execute(_APPEND, (index, list(terms), list(blocks), content))
-
-
-def remove(connection: PostgresConnection, index: str, chunks: Mapping[int, Chunk]) -> None:
-    """Remove the terms of chunks, by row."""
-    rows: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-    for row, chunk in chunks.items():
-        for term in {*(tokens := tokens_of(chunk))[0], *tokens[1]}:
-            rows[term, row // BLOCK].append(row % BLOCK)
-    if not rows:
-        return
-    terms, blocks = zip(*rows, strict=True)
-    left = {
-        (term, block): _without(content, rows[term, block])
-        for term, block, content in connection.fetch(_LISTS_OF, (index, list(terms), list(blocks)))
-    }
-    shorter = {key: content for key, content in left.items() if content}
-    if shorter:
-        terms, blocks = zip(*shorter, strict=True)
-        connection.execute(_WRITE, (index, list(terms), list(blocks), list(shorter.values())))
-    if empty := left.keys() - shorter.keys():
-        terms, blocks = zip(*empty, strict=True)
-        connection.execute(_DELETE, (index, list(terms), list(blocks)))
-
-
 def _without(content: bytes, rows: Sequence[int]) -> bytes:
     entries = np.frombuffer(content, dtype=ENTRY)
     return entries[~np.isin(entries["at"], rows)].tobytes()
-
-
-# ---- searching ----------------------------------------------------------------------------------------------------
-
-
-def frequencies(
-    connection: PostgresConnection, index: str, state: State, terms: Sequence[str]
-) -> dict[str, int]:
-    """Return how many chunks contain each term."""
-    runs = {term: found[0] for term in terms if len(found := runs_of(term)) == 1}
-    if not runs:
-        return dict.fromkeys(terms, 0)
-    wanted = list(set(runs.values()))
-    if connection.memo is not None and state.chunks <= MEMO_CHUNKS:
-        # The search that follows needs the same lists.
-        lists = connection.memo["lists", index] = _read_lists(connection, index, wanted)
-        counts = {term: sum(len(content) for _, content in found) for term, found in lists.items()}
-    else:
-        counts = {row[0]: int(row[1]) for row in connection.execute(_FREQUENCIES, (index, wanted))}
-    return {term: counts.get(runs.get(term, ""), 0) // ENTRY.itemsize for term in terms}
-
-
-def _read_lists(connection: PostgresConnection, index: str, terms: Sequence[str], first: int = 0) -> Lists:
-    """Return the lists of each term, from the block of this row on."""
-    found: Lists = {term: [] for term in terms}
-    for term, block, content in connection.fetch(_SEARCHED, (index, list(terms), first // BLOCK)):
-        found[term].append((block, content))
-    return found
-
-
-def _searched_lists(connection: PostgresConnection, index: str, plan: Plan, first: int) -> Lists:
-    """Return the lists that a search needs: all of rare terms, and those of common terms in the same blocks."""
-    known: Lists = (connection.memo or {}).get(("lists", index), {})
-    if known.keys() >= {*plan.rare, *plan.common}:
-        return {term: known[term] for term in (*plan.rare, *plan.common)}
-    lists = _read_lists(connection, index, plan.rare, first)
-    if plan.common:
-        blocks = list({block for found in lists.values() for block, _ in found})
-        lists |= {term: [] for term in plan.common}
-        for term, block, content in connection.fetch(_SEARCHED_BLOCKS, (index, list(plan.common), blocks)):
-            lists[term].append((block, content))
-    return lists
-
-
-def search(
-    connection: PostgresConnection,
-    index: str,
-    state: State,
-    terms: Sequence[str],
-    *,
-    limit: int,
-    where: Filter,
-    known: Mapping[str, int],
-) -> list[KeywordMatch]:
-    """Return the best chunks that contain any of the terms. ``known`` has frequencies that are looked up already."""
-    plan = Plan.of(
-        terms, known, lambda runs: frequencies(connection, index, state, runs), lambda: state.chunks
-    )
-    if plan is None or limit <= 0:
-        return []
-    first = plan.first_row(lambda: state.next_row - 1)
-    rows, scores, contained = _score(_searched_lists(connection, index, plan, first), plan, state, first)
-    is_filtered = where.source is not None or bool(where.path_prefix)
-    order = np.lexsort((rows, -scores))[: None if is_filtered else limit]
-    ranked = (rows[order], scores[order], contained[order])
-    matches = [KeywordMatch(*match) for match in zip(*(part.tolist() for part in ranked), strict=True)]
-    return _filtered(connection, index, matches, limit, where) if is_filtered else matches
-
-
-Scores = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
 def _score(lists: Lists, plan: Plan, state: State, first: int) -> Scores:
@@ -198,7 +199,7 @@ def _score(lists: Lists, plan: Plan, state: State, first: int) -> Scores:
         inside = at < len(rows)
         inside[inside] = rows[at[inside]] == ids[inside]
         at, own = at[inside], entries[inside]
-        idf = weight(state.chunks, plan.counts[term])
+        idf = _weight(state.chunks, plan.counts[term])
         count = TITLE_WEIGHT * own["title"] + own["body"]
         norm = K1 * (1 - B + B * own["length"] / state.mean_length)
         scores[at] += idf * count * (K1 + 1) / (count + norm)
@@ -206,7 +207,7 @@ def _score(lists: Lists, plan: Plan, state: State, first: int) -> Scores:
     return rows, scores, contained
 
 
-def weight(chunks: int, frequency: int) -> float:
+def _weight(chunks: int, frequency: int) -> float:
     """Return the idf of a term as FTS5 computes it."""
     idf = math.log((max(0, chunks - frequency) + 0.5) / (frequency + 0.5))
     return idf if idf > 0 else 1e-6
@@ -218,27 +219,6 @@ def _decode(found: Sequence[tuple[int, bytes]]) -> tuple[npt.NDArray[np.int64], 
     sizes = [len(content) // ENTRY.itemsize for _, content in found]
     starts = np.repeat(np.array([block * BLOCK for block, _ in found], dtype=np.int64), sizes)
     return starts + entries["at"], entries
-
-
-def _filtered(
-    connection: PostgresConnection, index: str, matches: Sequence[KeywordMatch], limit: int, where: Filter
-) -> list[KeywordMatch]:
-    """Look chunks up best first, and only until enough pass the filter."""
-    passing: list[KeywordMatch] = []
-    for start in range(0, len(matches), FILTERED_TOGETHER):
-        group = matches[start : start + FILTERED_TOGETHER]
-        allowed = filter_rows(connection, index, [match.rowid for match in group], where)
-        passing += [match for match in group if match.rowid in allowed]
-        if len(passing) >= limit:
-            break
-    return passing[:limit]
-
-
-def filter_rows(connection: PostgresConnection, index: str, rows: Sequence[int], where: Filter) -> set[int]:
-    """Return the rows that pass the filter."""
-    conditions, bound = conditions_of(where, 3)
-    statement = f"select rowid from index_chunks c where index_name = $1 and rowid = any($2){conditions}"  # noqa: S608 - constants
-    return {row[0] for row in connection.execute(statement, (index, list(rows), *bound))}
 
 
 def conditions_of(where: Filter, number: int) -> tuple[str, list[str]]:

@@ -9,7 +9,7 @@ the new rows are fetched, and the deleted ones are dropped.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -138,9 +138,10 @@ class CopyView:
 class VectorCopies:
     """The copies of one index, by embedder: made in the background once they are worth it."""
 
-    def __init__(self, database: PostgresDatabase, index: str) -> None:
+    def __init__(self, database: PostgresDatabase, index: str, read_state: Callable[[], State]) -> None:
         self._database = database
         self._index = index
+        self._read_state = read_state
         self._mutex = threading.Lock()
         self._searches: dict[str, int] = {}
         self._copies: dict[str, tuple[VectorCopy, int]] = {}
@@ -174,7 +175,7 @@ class VectorCopies:
             return
         try:
             with self._database.snapshot() as connection:
-                copy = read_copy(connection, self._index, identity)
+                copy = read_copy(connection, self._index, identity, self._read_state())
         except StoreError as error:
             log.info("the vectors of %s are not copied: %s", self._index, error)
             _reserve(-size)
@@ -192,11 +193,8 @@ class VectorCopies:
             self._searches.clear()
 
 
-def read_copy(connection: PostgresConnection, index: str, identity: Identity) -> VectorCopy:
+def read_copy(connection: PostgresConnection, index: str, identity: Identity, state: State) -> VectorCopy:
     """Copy the vectors that a snapshot sees."""
-    from memoriter.extensions.postgres.chunks import state as read_state
-
-    state = read_state(connection, index)
     parts, first = [], 0
     while found := connection.fetch(_ROWS, (index, str(identity), first, BLOCK_ROWS)):
         parts.append(decode(found, identity.dimensions))

@@ -7,23 +7,30 @@ make them slower, and the graph of large ones too.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from psycopg import errors
 
+from memoriter import logs
 from memoriter.errors import StoreError
-from memoriter.extensions.postgres.chunks import State
 from memoriter.extensions.postgres.connection import PostgresConnection
-from memoriter.extensions.postgres.keywords import conditions_of
+from memoriter.extensions.postgres.database import PostgresDatabase
+from memoriter.extensions.postgres.keywords import PostgresKeywords, conditions_of
 from memoriter.extensions.postgres.schema import PARTITIONS
+from memoriter.extensions.postgres.server import SCHEMA, lock_number
+from memoriter.extensions.postgres.vector_copy import CopyView, VectorCopies
 from memoriter.records import Identity
-from memoriter.store.protocol import Filter
+from memoriter.store.protocol import NO_FILTER, Filter
 from memoriter.store.vectors.nearest import SPARE_ROWS, encode, plausible, unit
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Vector
+
+log = logs.get("store")
 
 #: An index with more vectors is searched through the graph. Comparing one vector takes about 1 µs.
 GRAPH_ROWS = 20_000
@@ -49,14 +56,15 @@ _OF_ROWS = """
     where c.index_name = $1 and c.rowid = any($3) and c.model = $2"""
 
 _SAVE = """
-    insert into index_vectors(index_name, model, hash, dims, in_graph, vector, used_at)
-    values($1, $2, $3, $4, $5, $6::vector, $7)
+    insert into index_vectors(index_name, hash, vector, model, dims, in_graph, used_at)
+    values($1, $2, $3::vector, $4, $5, $6, $7)
     on conflict(index_name, model, hash) do update set vector = excluded.vector, used_at = excluded.used_at"""
 
 _USED = "select from index_chunks c where c.index_name = $1 and c.model = v.model and c.hash = v.hash"
 _RELEASE = "update index_vectors set used_at = $2 where index_name = $1 and hash = any($3)"
-_DROP = f"""
+DROP = f"""
     delete from index_vectors v where index_name = $1 and hash = any($2) and not exists({_USED})"""  # noqa: S608 - constants
+_SIZE = "select coalesce(sum(dims * 4), 0)::bigint from index_vectors where index_name = $1"
 _UNUSED = f"""
     select model, hash, dims from index_vectors v where index_name = $1 and not exists({_USED})
     order by used_at"""  # noqa: S608 - constants
@@ -102,6 +110,9 @@ _GRAPH_SETTINGS = f"""
     select set_config('hnsw.iterative_scan', 'relaxed_order', true),
     set_config('hnsw.ef_search', $1, true), set_config('hnsw.max_scan_tuples', '{MAX_SCAN_ROWS}', true)"""
 
+_COUNT_FEW = """
+    select count(*) from (select from index_chunks c where c.index_name = $1 and c.model = $2{conditions} limit $3) f"""
+
 _COSINES = """
     select c.rowid, 1 - (v.vector <=> (select $3::vector)) from index_chunks c
     cross join lateral (select vector from index_vectors
@@ -109,165 +120,174 @@ _COSINES = """
     where c.index_name = $1 and c.rowid = any($4::text::bigint[]) and c.model = $2"""
 
 
-# ---- the embedding cache ------------------------------------------------------------------------------------------
+class PostgresVectors(PostgresKeywords):
+    """The vectors of one index."""
+
+    vector_problem: str | None = None
+
+    def __init__(self, database: PostgresDatabase, name: str) -> None:
+        super().__init__(database, name)
+        self._copies = VectorCopies(database, name, self._state)
+
+    # ---- the embedding cache ---------------------------------------------------------------------------------
+
+    def known(self, identity: Identity, hashes: Iterable[str]) -> set[str]:
+        return {row[0].hex() for row in self._fetch(_KNOWN, str(identity), keys(hashes))}
+
+    def load(self, identity: Identity, hashes: Iterable[str]) -> dict[str, Vector]:
+        rows = self._fetch(_LOAD, str(identity), keys(hashes))
+        return {hash_.hex(): _decode(vector) for hash_, vector in rows}
+
+    def vectors_of(self, rowids: Iterable[int], identity: Identity) -> dict[int, Vector]:
+        rows = self._fetch(_OF_ROWS, str(identity), list(rowids))
+        return {rowid: _decode(vector) for rowid, vector in rows}
+
+    def save(self, identity: Identity, vectors: Mapping[str, Vector]) -> None:
+        if not vectors:
+            return
+        with self._database.write() as connection:
+            same = (str(identity), identity.dimensions, self._state().in_graph, time.time())
+            connection.executemany(
+                _SAVE,
+                (
+                    (self.name, bytes.fromhex(hash_), _as_text(vector, identity.dimensions), *same)
+                    for hash_, vector in vectors.items()
+                ),
+            )
+
+    def _release(self, hashes: Iterable[str]) -> None:
+        """Record that chunks no longer use these vectors. They age from now on."""
+        if wanted := keys(hashes):
+            self._change(_RELEASE, time.time(), wanted)
+
+    def prune(self, limit_bytes: int) -> int:
+        with self._database.write() as connection:
+            excess = int(self._read(_SIZE)[0][0]) - limit_bytes
+            unused = []
+            for model, hash_, dims in self._read(_UNUSED) if excess > 0 else ():
+                if excess <= 0:
+                    break
+                unused.append((self.name, model, hash_))
+                excess -= dims * 4
+            connection.executemany(
+                "delete from index_vectors where index_name = $1 and model = $2 and hash = $3", unused
+            )
+        return len(unused)
+
+    # ---- searching -------------------------------------------------------------------------------------------
+
+    def nearest(
+        self, vector: Vector, identity: Identity, *, limit: int, where: Filter = NO_FILTER
+    ) -> list[tuple[int, float]]:
+        query = unit(vector, identity.dimensions)
+        if query is None or limit <= 0:
+            return []
+        with self._database.snapshot() as connection:
+            if where == NO_FILTER:
+                if copy := self._copy(connection, identity):
+                    return copy.nearest(query, limit)
+                if self._state().in_graph:
+                    self._copies.count_search(self._state(), identity)
+            return list(plausible(self._nearest(connection, query, identity, limit, where)))[:limit]
+
+    def _nearest(
+        self, connection: PostgresConnection, query: Vector, identity: Identity, limit: int, where: Filter
+    ) -> list[tuple[int, float]]:
+        """Let the server compare vectors. Return the nearest rows, and some more than requested."""
+        state, (conditions, bound) = self._state(), conditions_of(where, 5)
+        if not conditions and connection.memo is not None and state.chunks <= MEMO_CHUNKS:
+            known = self._all_cosines(connection.memo, query, identity)
+            return sorted(known.items(), key=lambda found: (-found[1], found[0]))[:limit]
+        values = (str(identity), _as_text(query, identity.dimensions), limit + SPARE_ROWS, *bound)
+        if state.in_graph and not (conditions and self._is_small(identity, where)):
+            candidates = min(MAX_EF_SEARCH, EF_SEARCH + state.chunks // EF_SEARCH_CHUNKS)
+            connection.execute(_GRAPH_SETTINGS, (str(candidates),))
+            statement = _GRAPH_FILTERED if conditions else _GRAPH
+            return self._fetch(
+                statement.format(dims=int(identity.dimensions), conditions=conditions), *values
+            )
+        if not conditions:
+            found = self._fetch(_NEAREST, *values)
+            if len(found) >= min(limit, state.chunks):
+                return found
+        # Vectors that no chunk uses were among the nearest, or there is a filter.
+        return self._fetch(_NEAREST_FILTERED.format(conditions=conditions), *values)
+
+    def _all_cosines(self, memo: dict[object, Any], query: Vector, identity: Identity) -> dict[int, float]:
+        """Return the cosines of all chunks by row, and keep them for this snapshot."""
+        model, text = str(identity), _as_text(query, identity.dimensions)
+        by_hash: dict[bytes, float] = dict(self._fetch(_ALL_COSINES, model, text))
+        rows = self._fetch(_ALL_CHUNKS, model)
+        found = dict(plausible([(row, by_hash[hash_]) for row, hash_ in rows if hash_ in by_hash]))
+        memo["cosines", self.name, model, query.tobytes()] = found
+        return found
+
+    def _is_small(self, identity: Identity, where: Filter = NO_FILTER) -> bool:
+        """Return whether so few rows pass the filter that all of them are compared."""
+        conditions, bound = conditions_of(where, 4)
+        rows = self._read(_COUNT_FEW.format(conditions=conditions), str(identity), GRAPH_ROWS, *bound)
+        return int(rows[0][0]) < GRAPH_ROWS
+
+    def cosines(self, rowids: Iterable[int], vector: Vector, identity: Identity) -> dict[int, float]:
+        query, rows = unit(vector, identity.dimensions), list(set(rowids))
+        if query is None or not rows:
+            return {}
+        with self._database.read() as connection:
+            if copy := self._copy(connection, identity):
+                return copy.cosines(query, rows)
+            known = (connection.memo or {}).get(("cosines", self.name, str(identity), query.tobytes()))
+        if known is not None:
+            return {row: max(0.0, known[row]) for row in rows if row in known}
+        found = self._fetch(_COSINES, str(identity), _as_text(query, identity.dimensions), _as_array(rows))
+        return {row: max(0.0, cosine) for row, cosine in plausible(found)}
+
+    # ---- copies ----------------------------------------------------------------------------------------------
+
+    def copy_vectors(self, identity: Identity) -> None:
+        """Copy the vectors into this process now. Searches of a large index do so in the background."""
+        self._copies.copy(identity, self.total())
+
+    def _copy(self, connection: PostgresConnection, identity: Identity) -> CopyView | None:
+        """Return the vectors as this process has copied them. A transaction that writes uses none."""
+        if connection.memo is None:
+            return None
+        key = ("copy", self.name, identity)
+        if key not in connection.memo:
+            state = self._state()
+            connection.memo[key] = self._copies.view(connection, state, identity) if state.in_graph else None
+        found: CopyView | None = connection.memo[key]
+        return found
+
+    # ---- the graph -------------------------------------------------------------------------------------------
+
+    def refresh(self, identity: Identity) -> None:
+        """Add the vectors to the graph once there are many. Build the graph if there is none for their dimensions."""
+        if identity.dimensions > MAX_GRAPH_DIMENSIONS or self._state().in_graph or self._is_small(identity):
+            return
+        try:
+            self._build_graph(identity.dimensions)
+        except errors.InsufficientPrivilege as error:
+            self.vector_problem = f"Every vector is compared, because no graph can be built: {error}"
+            log.warning("%s: %s", self.place, self.vector_problem)
+            return
+        self.vector_problem = None
+        with self._database.write():
+            self._change("update index_state set in_graph = true where index_name = $1")
+            self._change("update index_vectors set in_graph = true where index_name = $1 and not in_graph")
+
+    def _build_graph(self, dimensions: int) -> None:
+        """Build the graph of vectors with these dimensions for all agents, unless it exists."""
+        with contextlib.closing(self._database.server.connect()) as connection, connection.transaction():
+            connection.execute(f"set local search_path = {SCHEMA}, public")
+            exists = connection.execute("select to_regclass(%s)", (f"{_graph_name(dimensions)}_0",))
+            if exists.fetchone() != (None,):
+                return
+            connection.execute("select pg_advisory_xact_lock(%s)", (lock_number(SCHEMA, "graph"),))
+            for statement in graph_statements(dimensions):
+                connection.execute(statement.encode())
 
 
-def known(connection: PostgresConnection, index: str, identity: Identity, hashes: Iterable[str]) -> set[str]:
-    """Return the hashes that have a vector of this identity."""
-    return {row[0].hex() for row in connection.fetch(_KNOWN, (index, model_of(identity), keys(hashes)))}
-
-
-def load(
-    connection: PostgresConnection, index: str, identity: Identity, hashes: Iterable[str]
-) -> dict[str, Vector]:
-    """Return the cached vectors of this identity by hash."""
-    rows = connection.fetch(_LOAD, (index, model_of(identity), keys(hashes)))
-    return {hash_.hex(): _decode(vector) for hash_, vector in rows}
-
-
-def of_rows(
-    connection: PostgresConnection, index: str, identity: Identity, rowids: Iterable[int]
-) -> dict[int, Vector]:
-    """Return the vectors of these rows. Rows without one are left out."""
-    rows = connection.fetch(_OF_ROWS, (index, model_of(identity), list(rowids)))
-    return {rowid: _decode(vector) for rowid, vector in rows}
-
-
-def save(
-    connection: PostgresConnection,
-    index: str,
-    identity: Identity,
-    vectors: Mapping[str, Vector],
-    *,
-    in_graph: bool,
-) -> None:
-    """Store the vectors, and replace existing ones."""
-    now, model, dims = time.time(), model_of(identity), identity.dimensions
-    connection.executemany(
-        _SAVE,
-        (
-            (index, model, bytes.fromhex(hash_), dims, in_graph, as_text(vector, dims), now)
-            for hash_, vector in vectors.items()
-        ),
-    )
-
-
-def release(connection: PostgresConnection, index: str, hashes: Iterable[str]) -> None:
-    """Record that chunks no longer use these vectors. They age from now on."""
-    if wanted := keys(hashes):
-        connection.execute(_RELEASE, (index, time.time(), wanted))
-
-
-def drop(connection: PostgresConnection, index: str, hashes: Iterable[str]) -> None:
-    """Delete the vectors of these hashes, of any embedder, unless chunks use them."""
-    if wanted := keys(hashes):
-        connection.execute(_DROP, (index, wanted))
-
-
-def size(connection: PostgresConnection, index: str) -> int:
-    """Return the bytes of all vectors."""
-    rows = connection.execute(
-        "select coalesce(sum(dims * 4), 0)::bigint from index_vectors where index_name = $1", (index,)
-    )
-    return int(rows[0][0])
-
-
-def prune(connection: PostgresConnection, index: str, limit_bytes: int) -> int:
-    """Delete vectors that no chunk uses, longest unused first, until the cache fits. Return how many."""
-    excess = size(connection, index) - limit_bytes
-    unused = []
-    for model, hash_, dims in connection.execute(_UNUSED, (index,)) if excess > 0 else ():
-        if excess <= 0:
-            break
-        unused.append((index, model, hash_))
-        excess -= dims * 4
-    connection.executemany(
-        "delete from index_vectors where index_name = $1 and model = $2 and hash = $3", unused
-    )
-    return len(unused)
-
-
-# ---- searching ----------------------------------------------------------------------------------------------------
-
-
-def nearest(
-    connection: PostgresConnection,
-    index: str,
-    state: State,
-    vector: Vector,
-    identity: Identity,
-    *,
-    limit: int,
-    where: Filter,
-) -> list[tuple[int, float]]:
-    """Return the nearest rows that pass the filter, as (rowid, cosine), best first."""
-    query = unit(vector, identity.dimensions)
-    if query is None or limit <= 0:
-        return []
-    conditions, bound = conditions_of(where, 5)
-    if not conditions and connection.memo is not None and state.chunks <= MEMO_CHUNKS:
-        known = _all_cosines(connection, index, query, identity)
-        rows, cosines = np.array(list(known), dtype=np.int64), np.array(list(known.values()))
-        order = np.lexsort((rows, -cosines))[:limit]
-        return list(zip(rows[order].tolist(), cosines[order].tolist(), strict=True))
-    wanted = limit + SPARE_ROWS
-    values = (index, model_of(identity), as_text(query, identity.dimensions), wanted, *bound)
-    if state.in_graph and not (conditions and _is_small(connection, index, identity, where)):
-        candidates = min(MAX_EF_SEARCH, EF_SEARCH + state.chunks // EF_SEARCH_CHUNKS)
-        connection.execute(_GRAPH_SETTINGS, (str(candidates),))
-        statement = _GRAPH_FILTERED if conditions else _GRAPH
-        statement = statement.format(dims=int(identity.dimensions), conditions=conditions)
-        return list(plausible(connection.fetch(statement, values)))[:limit]
-    if not conditions:
-        found = connection.fetch(_NEAREST, values)
-        if len(found) >= min(limit, state.chunks):
-            return list(plausible(found))[:limit]
-    # Vectors that no chunk uses were among the nearest, or there is a filter.
-    return list(plausible(connection.fetch(_NEAREST_FILTERED.format(conditions=conditions), values)))[:limit]
-
-
-def _all_cosines(
-    connection: PostgresConnection, index: str, query: Vector, identity: Identity
-) -> dict[int, float]:
-    """Return the cosines of all chunks by row, and keep them for this snapshot."""
-    model, text = model_of(identity), as_text(query, identity.dimensions)
-    by_hash: dict[bytes, float] = dict(connection.fetch(_ALL_COSINES, (index, model, text)))
-    rows = connection.fetch(_ALL_CHUNKS, (index, model))
-    found = dict(plausible([(row, by_hash[hash_]) for row, hash_ in rows if hash_ in by_hash]))
-    assert connection.memo is not None
-    connection.memo["cosines", index, model, query.tobytes()] = found
-    return found
-
-
-def _is_small(connection: PostgresConnection, index: str, identity: Identity, where: Filter) -> bool:
-    """Return whether so few rows pass the filter that all of them are compared."""
-    conditions, bound = conditions_of(where, 4)
-    statement = f"""
-        select count(*) from (select from index_chunks c
-        where c.index_name = $1 and c.model = $2{conditions} limit $3) passing"""  # noqa: S608 - constants
-    rows = connection.execute(statement, (index, model_of(identity), GRAPH_ROWS, *bound))
-    return int(rows[0][0]) < GRAPH_ROWS
-
-
-def cosines(
-    connection: PostgresConnection, index: str, vector: Vector, identity: Identity, rowids: Iterable[int]
-) -> dict[int, float]:
-    """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
-    query, rows = unit(vector, identity.dimensions), list(set(rowids))
-    if query is None or not rows:
-        return {}
-    known = (connection.memo or {}).get(("cosines", index, model_of(identity), query.tobytes()))
-    if known is not None:
-        return {row: max(0.0, known[row]) for row in rows if row in known}
-    values = (index, model_of(identity), as_text(query, identity.dimensions), as_array(rows))
-    found = connection.fetch(_COSINES, values)
-    return {row: max(0.0, cosine) for row, cosine in plausible(found)}
-
-
-# ---- the graph ----------------------------------------------------------------------------------------------------
-
-
-def graph_name(dimensions: int) -> str:
+def _graph_name(dimensions: int) -> str:
     """Return the name of the graph of vectors with these dimensions."""
     return f"index_vectors_graph_{int(dimensions)}"
 
@@ -276,38 +296,10 @@ def graph_statements(dimensions: int) -> Iterator[str]:
     """Yield the statements that build a graph on every partition."""
     for number in range(PARTITIONS):
         yield (
-            f"create index if not exists {graph_name(dimensions)}_{number} on index_vectors_{number}"
+            f"create index if not exists {_graph_name(dimensions)}_{number} on index_vectors_{number}"
             f" using hnsw ((vector::halfvec({int(dimensions)})) halfvec_cosine_ops) with (ef_construction = 128)"
             f" where in_graph and dims = {int(dimensions)}"
         )
-
-
-def needs_graph(connection: PostgresConnection, index: str, identity: Identity) -> bool:
-    """Return whether the index has so many vectors that the graph should have them."""
-    if identity.dimensions > MAX_GRAPH_DIMENSIONS:
-        return False
-    rows = connection.execute(
-        """select count(*) from (select from index_chunks
-        where index_name = $1 and model = $2 limit $3) found""",
-        (index, model_of(identity), GRAPH_ROWS),
-    )
-    return int(rows[0][0]) >= GRAPH_ROWS
-
-
-def add_to_graph(connection: PostgresConnection, index: str) -> None:
-    """Add the vectors of an index to the graph, and all that are stored later."""
-    connection.execute("update index_state set in_graph = true where index_name = $1", (index,))
-    connection.execute(
-        "update index_vectors set in_graph = true where index_name = $1 and not in_graph", (index,)
-    )
-
-
-# ---- encoding -----------------------------------------------------------------------------------------------------
-
-
-def model_of(identity: Identity) -> str:
-    """Return the name under which vectors of an identity are stored."""
-    return str(identity)
 
 
 def keys(hashes: Iterable[str]) -> list[bytes]:
@@ -315,13 +307,13 @@ def keys(hashes: Iterable[str]) -> list[bytes]:
     return [bytes.fromhex(hash_) for hash_ in hashes]
 
 
-def as_text(vector: Vector, dimensions: int) -> str:
+def _as_text(vector: Vector, dimensions: int) -> str:
     """Return a vector as pgvector reads it. Nine digits are exact for float32."""
     values = np.frombuffer(encode(vector, dimensions), dtype="<f4")
     return f"[{','.join(map('%.9g'.__mod__, values.tolist()))}]"
 
 
-def as_array(rows: Iterable[int]) -> str:
+def _as_array(rows: Iterable[int]) -> str:
     """Return numbers as the text of an array. psycopg takes ten times as long to convert a list."""
     return f"{{{','.join(map(str, rows))}}}"
 

@@ -18,9 +18,10 @@ import numpy as np
 
 from memoriter.errors import StoreLocked
 from memoriter.records import Identity
-from memoriter.store import cache, documents
+from memoriter.store import cache
 from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
+from memoriter.store.documents import COUNT_WITHOUT
 from memoriter.store.protocol import Filter, SnapshotValue, row_set, value
 from memoriter.store.vectors.nearest import allowed_rows, blocks
 from memoriter.store.vectors.sidefiles import (
@@ -194,7 +195,7 @@ class VectorScan:
             if state is None or state.key != (store, pointer, identity) or state.last > newest:
                 return 0
             if state.sound_in != (newest, total):
-                living = total - documents.count_without(connection, str(identity))
+                living = total - int(value(connection, COUNT_WITHOUT, (str(identity),)))
                 state.sound_in = (newest, total) if state.count == living else None
             return newest if state.sound_in else 0
 
