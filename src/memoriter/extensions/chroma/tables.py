@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import StoreError
+from memoriter.extensions.external_tables import ExternalIndex, FolderStore, VectorTable
 from memoriter.store.connection import make_private_folder
-from memoriter.store.vectors import EngineContext, VectorEngine
+from memoriter.store.vectors import VectorEngine
 
 if TYPE_CHECKING:
-    from memoriter.store.vectors import Rows, Vector, VectorIndex
+    from memoriter.store.vectors import Rows, Vector
 
 COLLECTION = "vectors"
 #: More neighbours and a wider search than Chroma's defaults (16 and 100): slower, but nearly exact.
@@ -38,21 +39,11 @@ M_PERTURB, FILLER = -6, 0xA5
 _openings = itertools.count()
 
 
-class ChromaStore:
+class ChromaStore(FolderStore):
     """The Chroma databases in one folder."""
 
     label = "Chroma"
     key = "chroma"
-    keeps_deleted = True
-    max_limit = 2**31
-
-    def __init__(self, folder: Path, missing: str | None) -> None:
-        self._folder = folder
-        self._missing = missing
-
-    def missing(self) -> str | None:
-        """Return what has to be installed."""
-        return self._missing
 
     def create(self, prefix: str, dimensions: int) -> ChromaTable:  # noqa: ARG002 - the first vector decides
         """Create an empty collection in a new folder."""
@@ -80,9 +71,6 @@ class ChromaStore:
         others = [folder for folder in self._folder.glob("v*-*") if folder.name != name]
         if left := [str(folder) for folder in others if not _remove(folder)]:
             raise StoreError(f"Chroma still writes to {', '.join(left)}, so it could not be deleted.")
-
-    def close(self) -> None:
-        """Do nothing: each table closes its own files."""
 
     def _connect(self, name: str) -> Any:
         import chromadb
@@ -118,7 +106,7 @@ def _remove(folder: Path) -> bool:
     return False
 
 
-class ChromaTable:
+class ChromaTable(VectorTable):
     """One collection. The ids are row numbers."""
 
     def __init__(self, name: str, client: Any, collection: Any) -> None:
@@ -137,7 +125,6 @@ class ChromaTable:
         return {"written": self.written, "rows": self._collection.count()}
 
     def add(self, ids: Rows, matrix: Vector) -> None:
-        """Add or replace vectors."""
         for start in range(0, len(ids), CALL_ROWS):
             part = slice(start, start + CALL_ROWS)
             self._collection.upsert(ids=[str(row) for row in ids[part].tolist()], embeddings=matrix[part])
@@ -150,25 +137,15 @@ class ChromaTable:
         self.written += 1
 
     def nearest(self, query: Vector, limit: int) -> tuple[Rows, Vector]:
-        """Return the nearest rows and their cosines."""
         import numpy as np
 
         answer = self._collection.query(query_embeddings=[query], n_results=limit, include=["distances"])
         ids = np.array(answer["ids"][0], dtype=np.int64)
         return ids, 1.0 - np.array(answer["distances"][0], dtype=np.float32)
 
-    def is_current(self) -> bool:
-        """Return True: an added vector is found immediately."""
-        return True
 
-    def tidy(self) -> None:
-        """Do nothing: Chroma compacts its files automatically."""
-
-
-def _open(context: EngineContext) -> VectorIndex:
-    from memoriter.extensions.external_tables import ExternalIndex
-
-    return ExternalIndex(context.database, ChromaStore(context.folder, context.missing), context.folder)
-
-
-engine = VectorEngine(open=_open, label=ChromaStore.label, folder="chroma")
+engine = VectorEngine(
+    open=lambda context: ExternalIndex(context, ChromaStore(context.folder, context.missing)),
+    label=ChromaStore.label,
+    folder="chroma",
+)

@@ -25,13 +25,13 @@ from memoriter.records import Identity
 from memoriter.sentences import sentence
 from memoriter.store import cache
 from memoriter.store.connection import store_lock
-from memoriter.store.database import Database
 from memoriter.store.protocol import value
+from memoriter.store.vectors import VectorIndex
 from memoriter.store.vectors.nearest import blocks, from_ranges, to_ranges
 from memoriter.store.vectors.sidefiles import best, identity_key, positions, products
 
 if TYPE_CHECKING:
-    from memoriter.store.vectors import Rows, Vector
+    from memoriter.store.vectors import EngineContext, Rows, Vector
 
 log = logs.get("store")
 
@@ -51,9 +51,8 @@ COOLDOWN_S = 30.0
 class VectorTable(Protocol):
     """An open table of vectors by row number."""
 
-    @property
-    def name(self) -> str:
-        """The name under which `TableStore.open` finds the table."""
+    #: The name under which `TableStore.open` finds the table.
+    name: str
 
     def state(self) -> dict[str, Any]:
         """Return what the pointer records, so that a changed table is recognised."""
@@ -69,9 +68,11 @@ class VectorTable(Protocol):
 
     def is_current(self) -> bool:
         """Return whether the last answer of `nearest` covered every vector that was added."""
+        return True
 
     def tidy(self) -> None:
         """Compact the table if it needs that."""
+        return
 
 
 class TableStore(Protocol):
@@ -102,19 +103,32 @@ class TableStore(Protocol):
         """Close connections."""
 
 
-class ExternalIndex:
+class FolderStore(TableStore):
+    """Tables in a folder of this machine. What is deleted from a table stays in its files."""
+
+    keeps_deleted = True
+    max_limit = 2**31
+
+    def __init__(self, folder: Path, missing: str | None) -> None:
+        self._folder = folder
+        self._missing = missing
+
+    def missing(self) -> str | None:
+        return self._missing
+
+    def close(self) -> None:
+        """Do nothing: each table closes its own files."""
+
+
+class ExternalIndex(VectorIndex):
     """Finds the nearest rows with a table outside the database."""
 
     def __init__(
-        self,
-        database: Database,
-        store: TableStore,
-        lock: Path,
-        clock: Callable[[], float] = time.monotonic,
+        self, context: EngineContext, store: TableStore, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.store = store
-        self._database = database
-        self._lock_path = lock
+        self._database = context.database
+        self._lock_path = context.folder
         self._clock = clock
         self._lock = threading.Lock()
         #: The open table, and the pointer that it matched.
@@ -130,15 +144,11 @@ class ExternalIndex:
         why = self.store.missing() or self._failure
         return sentence("search.compared_here", store=self.store.label, why=why.rstrip(".")) if why else None
 
-    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:  # noqa: ARG002 - a protocol
-        """Return 0: deleted rows may be found until the next refresh."""
-        return 0
-
-    def follow(self, connection: apsw.Connection, identity: Identity) -> None:
-        """Do nothing inside a transaction that may be rolled back: `ready` adds committed rows."""
-
     def ready(self, identity: Identity) -> None:
-        """Rebuild the table if it does not match its pointer. Add new rows if there are many."""
+        """Rebuild the table if it does not match its pointer. Add new rows if there are many.
+
+        `follow` adds none: its transaction may be rolled back.
+        """
         with self._database.read() as connection:
             if connection.txn_state() == apsw.SQLITE_TXN_WRITE or self._is_paused():
                 return
@@ -158,7 +168,6 @@ class ExternalIndex:
         limit: int,
         allow: Rows | None,
     ) -> list[tuple[int, float]]:
-        """Return the nearest rows as (rowid, cosine), best first."""
         if allow is not None and len(allow) <= SMALL_FILTER:
             found = self._of_rows(connection, query, identity, allow)
         else:
@@ -171,7 +180,6 @@ class ExternalIndex:
     def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
-        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         found = self._of_rows(connection, query, identity, rows)
         return {row: max(0.0, cosine) for row, cosine in found.items()}
 
@@ -196,7 +204,6 @@ class ExternalIndex:
             self.store.drop_others(table.name)
 
     def close(self) -> None:
-        """Close the table and its store."""
         with self._lock:
             self._open = None
         self.store.close()

@@ -11,15 +11,15 @@ import secrets
 import shutil
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import StoreError
+from memoriter.extensions.external_tables import ExternalIndex, FolderStore, VectorTable
 from memoriter.store.connection import make_private_folder
-from memoriter.store.vectors import EngineContext, VectorEngine
+from memoriter.store.vectors import VectorEngine
 
 if TYPE_CHECKING:
-    from memoriter.store.vectors import Rows, Vector, VectorIndex
+    from memoriter.store.vectors import Rows, Vector
 
 #: A table with more versions than this is compacted.
 MAX_VERSIONS = 50
@@ -27,21 +27,11 @@ MAX_VERSIONS = 50
 KEEP_VERSIONS = timedelta(hours=1)
 
 
-class LanceStore:
+class LanceStore(FolderStore):
     """The LanceDB database in one folder."""
 
     label = "LanceDB"
     key = "lance"
-    keeps_deleted = True
-    max_limit = 2**31
-
-    def __init__(self, folder: Path, missing: str | None) -> None:
-        self._folder = folder
-        self._missing = missing
-
-    def missing(self) -> str | None:
-        """Return what has to be installed."""
-        return self._missing
 
     def create(self, prefix: str, dimensions: int) -> LanceTable:
         """Create an empty table."""
@@ -65,9 +55,6 @@ class LanceStore:
             if folder.name != f"{name}.lance":
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def close(self) -> None:
-        """Do nothing: each table closes its own files."""
-
     def _connect(self) -> Any:
         os.environ.setdefault("LANCE_LOG", "error")  # otherwise it warns on stderr about every new table
         import lancedb
@@ -75,7 +62,7 @@ class LanceStore:
         return lancedb.connect(str(self._folder))
 
 
-class LanceTable:
+class LanceTable(VectorTable):
     """One table of row numbers and vectors."""
 
     def __init__(self, name: str, table: Any) -> None:
@@ -87,7 +74,6 @@ class LanceTable:
         return {"version": self._table.version, "rows": self._table.count_rows()}
 
     def add(self, ids: Rows, matrix: Vector) -> None:
-        """Add vectors."""
         import pyarrow as pa
 
         flat = pa.array(matrix.reshape(-1), type=pa.float32())
@@ -99,14 +85,9 @@ class LanceTable:
         self._table.delete(f"rowid in ({', '.join(str(int(row)) for row in ids)})")
 
     def nearest(self, query: Vector, limit: int) -> tuple[Rows, Vector]:
-        """Return the nearest rows and their cosines."""
         asked = self._table.search(query, vector_column_name="vector").distance_type("cosine").limit(limit)
         answer = asked.select(["rowid", "_distance"]).to_arrow()
         return answer["rowid"].to_numpy(), 1.0 - answer["_distance"].to_numpy()
-
-    def is_current(self) -> bool:
-        """Return True: an added vector is found immediately."""
-        return True
 
     def tidy(self) -> None:
         """Compact a table with many versions."""
@@ -114,10 +95,8 @@ class LanceTable:
             self._table.optimize(cleanup_older_than=KEEP_VERSIONS)
 
 
-def _open(context: EngineContext) -> VectorIndex:
-    from memoriter.extensions.external_tables import ExternalIndex
-
-    return ExternalIndex(context.database, LanceStore(context.folder, context.missing), context.folder)
-
-
-engine = VectorEngine(open=_open, label=LanceStore.label, folder="lance")
+engine = VectorEngine(
+    open=lambda context: ExternalIndex(context, LanceStore(context.folder, context.missing)),
+    label=LanceStore.label,
+    folder="lance",
+)

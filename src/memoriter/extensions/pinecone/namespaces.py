@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from memoriter.errors import StoreUnavailable
+from memoriter.extensions.external_tables import ExternalIndex, TableStore, VectorTable
 from memoriter.extensions.pinecone.settings import PineconeSettings
 from memoriter.store.connection import make_private_folder
 from memoriter.store.vectors import EngineContext, VectorEngine
@@ -33,7 +34,7 @@ MAX_ANSWER_BYTES = 16 * 1024 * 1024
 WRITE_TIMEOUT_S = 30.0
 
 
-class PineconeStore:
+class PineconeStore(TableStore):
     """The namespaces of one memory in a Pinecone index."""
 
     label = "Pinecone"
@@ -70,7 +71,6 @@ class PineconeStore:
                 self._client.delete_namespace(other)
 
     def close(self) -> None:
-        """Close the connections."""
         self._client.close()
 
     def _prefix(self) -> str:
@@ -84,7 +84,7 @@ class PineconeStore:
         return f"{self._agent}.{owner}."
 
 
-class PineconeTable:
+class PineconeTable(VectorTable):
     """One namespace. The ids are row numbers."""
 
     def __init__(self, name: str, client: PineconeClient, state: Mapping[str, Any] | None = None) -> None:
@@ -99,7 +99,6 @@ class PineconeTable:
         return {"written": self._written}
 
     def add(self, ids: Rows, matrix: Vector) -> None:
-        """Add or replace vectors."""
         step = max(1, min(MAX_VECTORS, MAX_REQUEST_BYTES // (14 * matrix.shape[1] + 40)))
         for start in range(0, len(ids), step):
             part = slice(start, start + step)
@@ -108,14 +107,12 @@ class PineconeTable:
             self._sent(self._client.write("/vectors/upsert", {"vectors": vectors, "namespace": self.name}))
 
     def delete(self, ids: Rows) -> None:
-        """Delete vectors."""
         names = [str(row) for row in ids.tolist()]
         for start in range(0, len(names), MAX_IDS):
             body = {"ids": names[start : start + MAX_IDS], "namespace": self.name}
             self._sent(self._client.write("/vectors/delete", body))
 
     def nearest(self, query: Vector, limit: int) -> tuple[Rows, Vector]:
-        """Return the nearest rows and their cosines."""
         import numpy as np
 
         body = {"namespace": self.name, "topK": limit, "vector": query.tolist()}
@@ -128,9 +125,6 @@ class PineconeTable:
     def is_current(self) -> bool:
         """Return whether the last query covered the last write."""
         return self._covered >= self._written > 0
-
-    def tidy(self) -> None:
-        """Do nothing: Pinecone compacts the index."""
 
     def _sent(self, headers: Mapping[str, str]) -> None:
         # Without a number, no answer is known to cover this write, and its rows stay compared in memory.
@@ -308,11 +302,9 @@ def _key(settings: PineconeSettings) -> str:
 
 
 def _open(context: EngineContext) -> VectorIndex:
-    from memoriter.extensions.external_tables import ExternalIndex
-
     settings = context.settings.section(PineconeSettings)
     store = PineconeStore(context.folder, settings, context.settings.agent)
-    return ExternalIndex(context.database, store, context.folder)
+    return ExternalIndex(context, store)
 
 
 engine = VectorEngine(open=_open, label=PineconeStore.label, folder="pinecone", is_remote=True)

@@ -18,7 +18,7 @@ from memoriter.records import Identity
 from memoriter.store import cache
 from memoriter.store.database import Database
 from memoriter.store.protocol import value
-from memoriter.store.vectors import VectorEngine
+from memoriter.store.vectors import VectorEngine, VectorIndex
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Rows, Vector
@@ -35,10 +35,8 @@ _FILL = f"insert into chunks_vec(rowid, embedding) select rowid, vector from ({c
 _DEAD = "select rowid from chunks_vec_rowids where rowid not in (select rowid from chunks)"
 
 
-class SqliteVec:
+class SqliteVec(VectorIndex):
     """Finds the nearest vectors by the scan of vec0."""
-
-    problem: str | None = None
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -56,10 +54,6 @@ class SqliteVec:
         if is_stale:
             with self._database.write() as connection:
                 self.follow(connection, identity)
-
-    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:  # noqa: ARG002 - a protocol
-        """Return 0: deleted rows may be found until the next refresh."""
-        return 0
 
     def follow(self, connection: apsw.Connection, identity: Identity) -> None:
         """Copy the vectors of new rows. Rebuild the table if it has those of another identity."""
@@ -85,7 +79,6 @@ class SqliteVec:
         limit: int,
         allow: Rows | None,
     ) -> list[tuple[int, float]]:
-        """Return the nearest rows as (rowid, cosine), best first."""
         if _last_row(connection, identity) is None:
             return []
         rows = None if allow is None else json.dumps(allow.tolist())
@@ -106,12 +99,11 @@ class SqliteVec:
     def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
-        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         found = self.search(connection, query, identity, limit=len(rows), allow=rows)
         return {row: max(0.0, cosine) for row, cosine in found}
 
     def refresh(self, identity: Identity) -> None:
-        """Delete the vectors of deleted chunks."""
+        """Delete the vectors of deleted chunks. The database overwrites what it deletes."""
         self.ready(identity)
         with self._database.write() as connection:
             dead = connection.execute(_DEAD).fetchall()
@@ -121,13 +113,6 @@ class SqliteVec:
                 self.follow(connection, identity)
             else:
                 connection.executemany("delete from chunks_vec where rowid = ?", dead)
-
-    def close(self) -> None:
-        """Do nothing: the table is in the database."""
-
-    def purge(self, identity: Identity) -> None:
-        """Delete the vectors of deleted chunks. The database overwrites what it deletes."""
-        self.refresh(identity)
 
 
 def _last_row(connection: apsw.Connection, identity: Identity) -> int | None:

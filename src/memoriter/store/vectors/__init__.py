@@ -38,14 +38,16 @@ VERIFIED = "verified"
 
 
 class VectorIndex(Protocol):
-    """Finds the rows whose vectors are nearest to a query."""
+    """Finds the rows whose vectors are nearest to a query. An engine that inherits it implements what it needs."""
 
     @property
     def problem(self) -> str | None:
         """The reason why the engine does not work as intended, in a sentence."""
+        return None
 
     def ready(self, identity: Identity) -> None:
         """Prepare for a search with this identity."""
+        del identity
 
     def search(
         self,
@@ -65,9 +67,12 @@ class VectorIndex(Protocol):
 
     def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:
         """Return the row up to which a later search finds no deleted rows, or 0 if that is not known."""
+        del connection, identity
+        return 0
 
     def follow(self, connection: apsw.Connection, identity: Identity) -> None:
         """Add new rows, inside the write transaction that has inserted them."""
+        del connection, identity
 
     def refresh(self, identity: Identity) -> None:
         """Delete removed rows and tidy the files or tables of the engine, after a sync."""
@@ -77,9 +82,11 @@ class VectorIndex(Protocol):
 
         Raises `StoreUnavailable` if the vectors are on another machine that does not answer.
         """
+        self.refresh(identity)
 
     def close(self) -> None:
         """Close connections and files outside the database."""
+        return
 
 
 class EngineSettings(Protocol):

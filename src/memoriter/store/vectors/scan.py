@@ -23,6 +23,7 @@ from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
 from memoriter.store.documents import COUNT_WITHOUT
 from memoriter.store.protocol import Filter, SnapshotValue, row_set, value
+from memoriter.store.vectors import VectorIndex
 from memoriter.store.vectors.nearest import allowed_rows, blocks
 from memoriter.store.vectors.sidefiles import (
     SideFiles,
@@ -123,10 +124,8 @@ class _State:
         return self.files, *self.tail.view()
 
 
-class VectorScan:
+class VectorScan(VectorIndex):
     """Compares every vector. Threads can share one, since the data of a search never changes."""
-
-    problem: str | None = None
 
     def __init__(self, database: Database, folder: Path, limits: ScanLimits | None = None) -> None:
         self._database = database
@@ -137,12 +136,6 @@ class VectorScan:
         #: The last query, the rows in memory, and all their scores.
         self._scored: tuple[Vector, Rows, Vector] | None = None
 
-    def ready(self, identity: Identity) -> None:
-        """Do nothing: a search reads new rows."""
-
-    def follow(self, connection: apsw.Connection, identity: Identity) -> None:
-        """Do nothing: a search reads new rows."""
-
     def search(
         self,
         connection: apsw.Connection,
@@ -152,7 +145,6 @@ class VectorScan:
         limit: int,
         allow: Rows | None,
     ) -> list[tuple[int, float]]:
-        """Return the nearest rows as (rowid, cosine), best first."""
         files, ids, matrix = self._load(connection, identity)
         if allow is None:
             scores = products(matrix, query)
@@ -170,7 +162,6 @@ class VectorScan:
     def cosines(
         self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
     ) -> dict[int, float]:
-        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
         files, ids, matrix = self._load(connection, identity)
         at = positions(ids, rows)
         scored = self._scored
@@ -251,9 +242,6 @@ class VectorScan:
         with self._lock:
             if self._state is not None and self._state.key == (store, pointer, identity):
                 self._compact(self._state, rows)
-
-    def close(self) -> None:
-        """Do nothing: files are mapped only while they are used."""
 
     def purge(self, identity: Identity) -> None:
         """Delete the side files and the vectors in memory. Both are rebuilt from the existing rows."""
