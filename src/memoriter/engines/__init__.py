@@ -18,19 +18,17 @@ __all__ = ["Engine"]
 
 
 class Engine(Protocol):
-    """Answers queries about one workspace."""
+    """Answers queries about one workspace. An engine that inherits it implements what it needs."""
 
-    @property
-    def choice(self) -> Choice | None:
-        """The embedder to share with other parts of the memory, or None if the engine has none."""
-
-    @property
-    def index(self) -> Index | None:
-        """The index of notes and transcripts, or None if an external engine keeps its own."""
+    #: The embedder to share with other parts of the memory, or None if the engine has none.
+    choice: Choice | None = None
+    #: The index of notes and transcripts, or None if an external engine keeps its own.
+    index: Index | None = None
 
     @property
     def knows_notes(self) -> bool:
         """Whether the index holds notes of this workspace."""
+        return False
 
     def search(self, query: Query) -> Answer:
         """Return the hits that answer the query, best first. The answer describes failures."""
@@ -43,6 +41,7 @@ class Engine(Protocol):
 
     def count_stale(self) -> int | None:
         """Count the files that differ from the index by their stat, or None if an external engine does not say."""
+        return None
 
     def sync(
         self,
@@ -56,12 +55,15 @@ class Engine(Protocol):
 
     def purge(self) -> None:
         """Overwrite what the index still stores of text that is no longer in the files."""
+        return
 
     def mark_changed(self) -> None:
         """Make the next search index recent changes first. It waits a limited time for that."""
+        return
 
     def start(self) -> None:
         """Keep the index up to date in the background until the engine is closed."""
+        return
 
     def probe_embedding(self) -> str | None:
         """Embed one text. Return None if that works, otherwise an error message."""

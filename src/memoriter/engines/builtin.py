@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memoriter import logs
+from memoriter.engines import Engine
 from memoriter.errors import EmbeddingError, IndexBroken, SourceError, StoreError, StoreLocked
 from memoriter.index.vectors import BackgroundWork
 from memoriter.records import (
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     Remake = Callable[[str], Choice | None]
     from pathlib import Path
 
-    from memoriter.engines import Engine
     from memoriter.notes.collection import Notes
 
 log = logs.get("engines")
@@ -133,7 +133,7 @@ class EmbedderSelector:
         return ActiveEmbedder(None, self._choice.provider, self._choice.model, note)
 
 
-class BuiltinEngine:
+class BuiltinEngine(Engine):
     """Answers for one agent from `index.db`."""
 
     def __init__(
@@ -149,8 +149,8 @@ class BuiltinEngine:
         remake: Remake | None = None,
     ) -> None:
         self.workspace = workspace
-        self.index = index
-        self.choice = choice
+        self.index: Index = index
+        self.choice: Choice = choice
         self.indexer = indexer
         self.searcher = searcher
         self.options = options or EngineOptions()
@@ -231,13 +231,7 @@ class BuiltinEngine:
         report = self.indexer.sync(wait_s=0, stop=stop)
         return not report.pending
 
-    def mark_changed(self) -> None:
-        """Do nothing: every search compares the files with the index."""
-
     # ---- files and index --------------------------------------------------------------------------------------
-
-    def start(self) -> None:
-        """Do nothing: each search indexes what changed, and a watcher may do so before."""
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
         """Read some lines of a note or transcript. Paths that lead outside are refused."""
@@ -253,7 +247,6 @@ class BuiltinEngine:
         batch: bool = False,
         progress: ProgressCallback | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the files. ``batch`` uses the batch API of the embedding provider."""
         report = self.indexer.sync(force=force, verify=verify, batch=batch, progress=progress)
         if not self.choice.missing:
             return report
@@ -263,7 +256,6 @@ class BuiltinEngine:
 
     @property
     def knows_notes(self) -> bool:
-        """Whether the index holds notes of this workspace."""
         return self.index.healing(lambda: self.indexer.knows_notes)
 
     def count_stale(self) -> int:
@@ -271,7 +263,6 @@ class BuiltinEngine:
         return self.index.healing(self.indexer.count_stale)
 
     def purge(self) -> None:
-        """Overwrite what the index still stores of text that is no longer in the files."""
         embedder = self.choice.embedder
         if not self.index.healing(lambda: self.index.keeps_deleted):
             return
@@ -338,7 +329,6 @@ class BuiltinEngine:
         return OTHER_WORKSPACE if self.indexer.is_foreign else None
 
     def probe_embedding(self) -> str | None:
-        """Embed one text. Return None if that works, otherwise an error message."""
         if self.choice.embedder is None:
             return self.choice.reason
         try:
@@ -348,7 +338,6 @@ class BuiltinEngine:
         return None
 
     def probe_vector(self) -> str | None:
-        """Run one vector search. Return None if that works, otherwise an error message."""
         if self.choice.embedder is None:
             return self.choice.reason
         identity = self.choice.embedder.identity

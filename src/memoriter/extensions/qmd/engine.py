@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memoriter.engines import Engine
 from memoriter.errors import EngineError, MemoriterError, NotFound, PathRefused, SourceError
 from memoriter.extensions.qmd.collections import Collection, collections_of, write_configuration
 from memoriter.extensions.qmd.command import (
@@ -91,7 +92,7 @@ class QmdSettings:
     schedule: UpdateSchedule = field(default_factory=UpdateSchedule)
 
 
-class QmdEngine:
+class QmdEngine(Engine):
     """Answers for one agent through its own instance of qmd."""
 
     def __init__(
@@ -338,17 +339,6 @@ class QmdEngine:
         )
 
     # ---- files and status -------------------------------------------------------------------------------------
-
-    #: qmd embeds in its own process and keeps its own index.
-    choice: None = None
-    index: None = None
-    knows_notes = False
-
-    def count_stale(self) -> None:
-        """Return None: qmd knows only whether something changed, not how many files did."""
-
-    def purge(self) -> None:
-        """Do nothing: qmd has no such operation."""
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
         """Read some lines of one file, without qmd."""

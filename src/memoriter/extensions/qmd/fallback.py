@@ -15,14 +15,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from memoriter import logs
+from memoriter.engines import Engine
 from memoriter.errors import Cancelled, EngineBusy, EngineError, MemoriterError
 from memoriter.records import Answer, Excerpt, ProgressCallback, Query, Status, SyncReport
-
-if TYPE_CHECKING:
-    from memoriter.engines import Engine
 
 log = logs.get("engines")
 
@@ -42,7 +39,7 @@ class Cooldown:
         return min(self.first_s * 2.0 ** min(max(failures, 1) - 1, 30), self.max_s)
 
 
-class FallbackEngine:
+class FallbackEngine(Engine):
     """Sends each call to the primary while it works, and to the builtin engine otherwise."""
 
     def __init__(
@@ -225,16 +222,10 @@ class FallbackEngine:
 
     # ---- other calls ------------------------------------------------------------------------------------------
 
-    #: The builtin engine of the pair may not exist, so callers open an embedder of their own.
-    choice: None = None
-    index: None = None
-    knows_notes = False
-
     def _active(self) -> Engine:
         return self._primary or self._open_builtin()
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
-        """Read some lines of one file of the workspace."""
         return self._active().read_file(rel_path, from_line, lines)
 
     def status(self, *, deep: bool = False) -> Status:
@@ -264,10 +255,6 @@ class FallbackEngine:
         """Sync the index of the engine that answers now."""
         return self._active().sync(force=force, verify=verify, batch=batch, progress=progress)
 
-    def count_stale(self) -> int | None:
-        """Return None: the engine that answers may change between the count and the sync."""
-        return None
-
     def purge(self) -> None:
         """Purge the builtin index, if it is open. qmd has no such operation."""
         if self._builtin is not None:
@@ -285,7 +272,6 @@ class FallbackEngine:
         self._active().start()
 
     def probe_embedding(self) -> str | None:
-        """Embed one text. Return None if that works, otherwise an error message."""
         return self._active().probe_embedding()
 
     def probe_vector(self) -> str | None:
@@ -303,7 +289,7 @@ def _close(engine: Engine | None) -> None:
 
 # ---- selection ----------------------------------------------------------------------------------------------------
 
-Create = Callable[[], "Engine"]
+Create = Callable[[], Engine]
 
 
 @dataclass(frozen=True, slots=True)
