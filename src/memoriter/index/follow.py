@@ -291,10 +291,6 @@ class Follower:
     def _chunks(self, rows: Sequence[int]) -> list[Chunk]:
         return [stored.chunk for stored in self.index.chunks(rows).values()]
 
-    def _index_block(self, paths: Sequence[str]) -> None:
-        """Index some documents with their vectors."""
-        self._write_block(paths, self._embed(self._missing_texts(paths)))
-
     def _write_block(self, paths: Sequence[str], vectors: Mapping[str, Matrix]) -> None:
         identity = self.embedder.identity if self.embedder else None
         with self.index.transaction():
@@ -306,15 +302,6 @@ class Follower:
                     new = {chunk.hash: vectors[chunk.hash] for chunk in chunks if chunk.hash in vectors}
                     self.index.save(identity, new)
                 self.index.replace(document, chunks, identity=identity)
-
-    def _missing_texts(self, paths: Sequence[str]) -> dict[str, str]:
-        """Return the texts that have no vector yet, by hash."""
-        if self.embedder is None:
-            return {}
-        documents = self._store.documents(paths).values()
-        texts = {chunk.hash: chunk.embedding_text for _, chunks in documents for chunk in chunks}
-        known = self.index.known(self.embedder.identity, texts)
-        return {hash_: text for hash_, text in texts.items() if hash_ not in known}
 
     def _embed(self, texts: Mapping[str, str]) -> dict[str, Matrix]:
         if self.embedder is None or not texts:

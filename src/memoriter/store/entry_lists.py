@@ -14,7 +14,7 @@ from typing import Any
 from memoriter.records import Bucket, Entry, EntrySort, Facets
 from memoriter.store import entry_rows
 from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.protocol import Connection
+from memoriter.store.protocol import Connection, Transactions
 
 #: Maximum number of tags that are counted, the most frequent ones.
 MAX_TAGS = 200
@@ -34,6 +34,11 @@ _ORDER: Mapping[EntrySort, str] = {
     "used": "e.access_count",
 }
 _ALIVE = "from entries e where e.state = 'active' and (e.expires_at is null or e.expires_at > ?1)"
+_IDS = f"select e.id {_ALIVE} and substr(e.id, 1, length(?2)) = ?2 order by e.created_at desc, e.id limit ?3"
+# Materialized, so that SQLite builds an index for it instead of scanning it for every entry.
+_SCORES = (
+    "with s(key, value) as materialized (select key, cast(value as double precision) from json_each(?2))"
+)
 _CAPTURED = ("add", "merge", "stage", "import")
 _KINDS: Mapping[str, str] = dict.fromkeys(_CAPTURED, "captured") | {
     "supersede": "superseded",
@@ -76,36 +81,102 @@ class PageRows:
     offset: int
 
 
-def page(connection: Connection, request: PageRequest) -> PageRows:
-    """Return one page of entries, largest sort value first unless the request says otherwise."""
-    clauses, bound = _clauses(request)
-    # Materialized, so that SQLite builds an index for it instead of scanning it for every entry.
-    scores = (
-        "with s(key, value) as materialized (select key, cast(value as double precision) from json_each(?2))"
-    )
-    tables = f"from entries e left join s on s.key = e.id where {' and '.join(clauses)}"
-    count: Any = connection.execute(f"{scores} select count(*) {tables}", bound).fetchall()
-    order = _ORDER[request.sort]
-    beyond, before, direction = (">", "<", "asc") if request.ascending else ("<", ">", "desc")
-    paging = f" and ({order}, e.id) {beyond} (?{len(bound) + 3}, ?{len(bound) + 4})" if request.after else ""
-    offset = request.offset
-    if request.around is not None:
-        place = f"select {order}, e.id {tables} and e.id = ?{len(bound) + 1}"
-        rank: Any = connection.execute(
-            f"{scores}, p(value, id) as ({place}) select (select count(*) from p), count(*)"  # noqa: S608
-            f" {tables} and ({order}, e.id) {before} (select value, id from p)",
-            (*bound, request.around),
-        ).fetchall()
-        offset = max(0, int(rank[0][1]) - request.limit // 2) if rank[0][0] else offset
-    rows: list[Any] = connection.execute(
-        f"{scores} select {order}, {_COLUMNS} {tables}{paging}"
-        f" order by {order} {direction}, e.id {direction} limit ?{len(bound) + 1} offset ?{len(bound) + 2}",
-        (*bound, request.limit + 1, offset, *(request.after or ())),
-    ).fetchall()
-    entries = [entry_rows.entry_of(row[1:]) for row in rows[: request.limit]]
-    more = len(rows) > request.limit
-    after = (float(rows[request.limit - 1][0]), entries[-1].id) if more else None
-    return PageRows(entries, int(count[0][0]), after, offset)
+class EntryLists:
+    """Pages and counts of the entries in one database."""
+
+    database: Transactions
+
+    def page(self, request: PageRequest) -> PageRows:
+        """Return one page of entries, largest sort value first unless the request says otherwise."""
+        with self.database.snapshot() as connection:
+            clauses, bound = _clauses(request)
+            tables = f"from entries e left join s on s.key = e.id where {' and '.join(clauses)}"
+            count: Any = connection.execute(f"{_SCORES} select count(*) {tables}", bound).fetchall()
+            order = _ORDER[request.sort]
+            beyond, before, direction = (">", "<", "asc") if request.ascending else ("<", ">", "desc")
+            paging = (
+                f" and ({order}, e.id) {beyond} (?{len(bound) + 3}, ?{len(bound) + 4})"
+                if request.after
+                else ""
+            )
+            offset = request.offset
+            if request.around is not None:
+                place = f"select {order}, e.id {tables} and e.id = ?{len(bound) + 1}"
+                rank: Any = connection.execute(
+                    f"{_SCORES}, p(value, id) as ({place}) select (select count(*) from p), count(*)"  # noqa: S608
+                    f" {tables} and ({order}, e.id) {before} (select value, id from p)",
+                    (*bound, request.around),
+                ).fetchall()
+                offset = max(0, int(rank[0][1]) - request.limit // 2) if rank[0][0] else offset
+            rows: list[Any] = connection.execute(
+                f"{_SCORES} select {order}, {_COLUMNS} {tables}{paging}"
+                f" order by {order} {direction}, e.id {direction} limit ?{len(bound) + 1} offset ?{len(bound) + 2}",
+                (*bound, request.limit + 1, offset, *(request.after or ())),
+            ).fetchall()
+            entries = [entry_rows.entry_of(row[1:]) for row in rows[: request.limit]]
+            more = len(rows) > request.limit
+            after = (float(rows[request.limit - 1][0]), entries[-1].id) if more else None
+            return PageRows(entries, int(count[0][0]), after, offset)
+
+    def replaced_by(self, entry_id: str, limit: int = 100) -> list[Entry]:
+        """Return the entries that this one superseded, newest first."""
+        with self.database.read() as connection:
+            rows = connection.execute(
+                f"{entry_rows.SELECT} where superseded_by = ? order by updated_at desc, id limit ?",
+                (entry_id, limit),
+            )
+            return [entry_rows.entry_of(row) for row in rows]
+
+    def ids(self, begun: str, limit: int, now: float) -> list[str]:
+        """Return ids of entries in force that start with a prefix, newest first."""
+        with self.database.read() as connection:
+            return [str(row[0]) for row in connection.execute(_IDS, (now, begun, limit))]
+
+    def averages(self, now: float) -> dict[str, float | None]:
+        """Return averages and times of the entries in force; None without entries."""
+        with self.database.read() as connection:
+            columns = "avg(importance), avg(confidence), min(created_at), max(created_at)"
+            rows: Any = connection.execute(f"select {columns} {_ALIVE}", (now,)).fetchall()
+            importance, confidence, oldest, newest = rows[0]
+            return {
+                "average_importance": None if importance is None else round(importance, 2),
+                "average_confidence": None if confidence is None else round(confidence, 2),
+                "oldest": oldest,
+                "newest": newest,
+            }
+
+    def facets(self, now: float) -> Facets:
+        """Count all entries by state, and the entries in force by type, trust, tag, source and workspace."""
+        with self.database.snapshot() as connection:
+
+            def counted(statement: str) -> dict[str, int]:
+                rows: Any = connection.execute(statement, (now,))
+                return {str(name): int(count) for name, count in rows}
+
+            by_state = counted(f"select {_STATE}, count(*) from entries e group by 1 order by 2 desc, 1")  # noqa: S608
+            tags = f"select t.value, count(*) {_ALIVE.replace(' where', ', json_each(e.tags) t where')} group by 1"
+            return Facets(
+                total=sum(by_state.values()),
+                types=counted(f"select e.type, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
+                states=by_state,
+                trust=counted(f"select e.trust, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
+                tags=counted(f"{tags} order by 2 desc, 1 limit {MAX_TAGS}"),
+                sources=counted(
+                    f"select e.source, count(*) {_ALIVE} and e.source is not null group by 1 order by 2 desc, 1"
+                ),
+                workspaces=counted(
+                    f"select e.workspace, count(*) {_ALIVE} and e.workspace is not null group by 1 order by 2 desc, 1"
+                ),
+            )
+
+    def timeline(self, since: float | None, until: float | None, buckets: int, now: float) -> list[Bucket]:
+        """Count changes, recalls and entries in spans of equal length, by default from the first event until now."""
+        with self.database.snapshot() as connection:
+            first, last = _span(connection) or (now, now)
+            since = first if since is None else since
+            # The end is exclusive, and a clock that was set back may have left events after "now".
+            until = max(now, last) + 1 if until is None else until
+            return _timeline(connection, since, until, buckets, now) if until > since else []
 
 
 def _clauses(request: PageRequest) -> tuple[list[str], list[object]]:
@@ -128,60 +199,7 @@ def _clauses(request: PageRequest) -> tuple[list[str], list[object]]:
     return clauses or ["true"], bound
 
 
-def replaced_by(connection: Connection, entry_id: str, limit: int) -> list[Entry]:
-    """Return the entries that this one superseded, newest first."""
-    rows = connection.execute(
-        f"{entry_rows.SELECT} where superseded_by = ? order by updated_at desc, id limit ?", (entry_id, limit)
-    )
-    return [entry_rows.entry_of(row) for row in rows]
-
-
-def ids(connection: Connection, begun: str, limit: int, now: float) -> list[str]:
-    """Return ids of entries in force that start with a prefix, newest first."""
-    statement = (
-        f"select e.id {_ALIVE} and substr(e.id, 1, length(?2)) = ?2 order by e.created_at desc, e.id limit ?3"
-    )
-    return [str(row[0]) for row in connection.execute(statement, (now, begun, limit))]
-
-
-def averages(connection: Connection, now: float) -> dict[str, float | None]:
-    """Return averages and times of the entries in force; None without entries."""
-    columns = "avg(importance), avg(confidence), min(created_at), max(created_at)"
-    rows: Any = connection.execute(f"select {columns} {_ALIVE}", (now,)).fetchall()
-    importance, confidence, oldest, newest = rows[0]
-    return {
-        "average_importance": None if importance is None else round(importance, 2),
-        "average_confidence": None if confidence is None else round(confidence, 2),
-        "oldest": oldest,
-        "newest": newest,
-    }
-
-
-def facets(connection: Connection, now: float) -> Facets:
-    """Count all entries by state, and the entries in force by type, trust, tag, source and workspace."""
-
-    def counted(statement: str) -> dict[str, int]:
-        rows: Any = connection.execute(statement, (now,))
-        return {str(name): int(count) for name, count in rows}
-
-    by_state = counted(f"select {_STATE}, count(*) from entries e group by 1 order by 2 desc, 1")  # noqa: S608
-    tags = f"select t.value, count(*) {_ALIVE.replace(' where', ', json_each(e.tags) t where')} group by 1"
-    return Facets(
-        total=sum(by_state.values()),
-        types=counted(f"select e.type, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
-        states=by_state,
-        trust=counted(f"select e.trust, count(*) {_ALIVE} group by 1 order by 2 desc, 1"),
-        tags=counted(f"{tags} order by 2 desc, 1 limit {MAX_TAGS}"),
-        sources=counted(
-            f"select e.source, count(*) {_ALIVE} and e.source is not null group by 1 order by 2 desc, 1"
-        ),
-        workspaces=counted(
-            f"select e.workspace, count(*) {_ALIVE} and e.workspace is not null group by 1 order by 2 desc, 1"
-        ),
-    )
-
-
-def span(connection: Connection) -> tuple[float, float] | None:
+def _span(connection: Connection) -> tuple[float, float] | None:
     """Return the times of the first and the last event or recall; None without any."""
     rows: Any = connection.execute(
         "select min(at), max(at) from (select min(at) as at from events union all select max(at) from events"
@@ -191,7 +209,7 @@ def span(connection: Connection) -> tuple[float, float] | None:
     return None if first is None else (float(first), float(last))
 
 
-def timeline(connection: Connection, since: float, until: float, buckets: int, now: float) -> list[Bucket]:
+def _timeline(connection: Connection, since: float, until: float, buckets: int, now: float) -> list[Bucket]:
     """Count changes, recalls and entries from ``since`` until before ``until``, in spans of equal length."""
     width = (until - since) / buckets
     counts: list[dict[str, int]] = [{} for _ in range(buckets)]

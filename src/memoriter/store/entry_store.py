@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from memoriter.errors import EditConflict, NotFound
-from memoriter.records import Bucket, Chunk, Document, Entry, EntryEvent, Facets, referenced_id
+from memoriter.records import Chunk, Document, Entry, EntryEvent, referenced_id
 from memoriter.sentences import sentence
-from memoriter.store import entry_lists, entry_rows, erasure, ledger
+from memoriter.store import entry_rows
 from memoriter.store.database import Database
-from memoriter.store.entry_lists import PageRequest, PageRows
+from memoriter.store.entry_lists import EntryLists
 from memoriter.store.entry_rows import APPLICATION_ID, MIGRATIONS, EntryFilter
-from memoriter.store.ledger import Ledger, Quotes, RecallFilter
+from memoriter.store.erasure import Erasure
+from memoriter.store.ledger import Ledger
 from memoriter.store.protocol import Connection, Transactions
 from memoriter.store.retention import Retention
 from memoriter.text.words import normal_form
@@ -34,7 +35,6 @@ MAX_CANDIDATES = 5
 STEPS_AT_ONCE = 200
 
 IN_FORCE = EntryFilter()
-NO_QUOTES = Quotes()
 
 _IDENTITY = "insert into meta(key, value) values(?, ?) on conflict do nothing"
 
@@ -99,7 +99,7 @@ def open_file(path: Path, *, timeout_s: float = 30.0) -> Database:
     )
 
 
-class EntryStore:
+class EntryStore(EntryLists, Erasure):
     """The entries in one database. Safe to use from several threads and processes."""
 
     def __init__(self, database: Transactions) -> None:
@@ -144,40 +144,6 @@ class EntryStore:
         """Return the entries that match the filter, newest first, or the most important first."""
         with self.database.read() as connection:
             return entry_rows.find(connection, where, limit, sort)
-
-    def page(self, request: PageRequest) -> PageRows:
-        """Return one page of entries, the total number of matches, and where the next page starts."""
-        with self.database.snapshot() as connection:
-            return entry_lists.page(connection, request)
-
-    def facets(self, now: float) -> Facets:
-        """Return how many entries there are of each state, type, trust and tag."""
-        with self.database.snapshot() as connection:
-            return entry_lists.facets(connection, now)
-
-    def ids(self, begun: str, limit: int, now: float) -> list[str]:
-        """Return ids of entries in force that start with a prefix, newest first."""
-        with self.database.read() as connection:
-            return entry_lists.ids(connection, begun, limit, now)
-
-    def averages(self, now: float) -> dict[str, float | None]:
-        """Return averages and times of the entries in force; None without entries."""
-        with self.database.read() as connection:
-            return entry_lists.averages(connection, now)
-
-    def replaced_by(self, entry_id: str, limit: int = 100) -> list[Entry]:
-        """Return the entries that this one superseded, newest first."""
-        with self.database.read() as connection:
-            return entry_lists.replaced_by(connection, entry_id, limit)
-
-    def timeline(self, since: float | None, until: float | None, buckets: int, now: float) -> list[Bucket]:
-        """Count changes and recalls in spans of equal length, by default from the first event until now."""
-        with self.database.snapshot() as connection:
-            first, last = entry_lists.span(connection) or (now, now)
-            since = first if since is None else since
-            # The end is exclusive, and a clock that was set back may have left events after "now".
-            until = max(now, last) + 1 if until is None else until
-            return entry_lists.timeline(connection, since, until, buckets, now) if until > since else []
 
     def same_text(self, text: str) -> list[Entry]:
         """Return the entries with exactly this text, in any state."""
@@ -348,77 +314,10 @@ class EntryStore:
             found: Any = connection.execute(asked, (self.digest(text),)).fetchall()
         return Tombstone(int(found[0][0]), found[0][1] == "agent") if found else None
 
-    def add_tombstone(self, text: str, *, at: float, seq: int) -> None:
-        """Prevent a text from being captured again. ``seq`` is the number of the event that forgot it."""
-        with self.database.write() as connection:
-            erasure.add_tombstone(connection, self.digest(text), at=at, seq=seq)
-
     def clear_tombstone(self, text: str) -> None:
         """Delete the tombstone of a text that was stored again on purpose."""
         with self.database.write() as connection:
             connection.execute("delete from tombstones where digest = ?", (self.digest(text),))
-
-    # ---- erasing ---------------------------------------------------------------------------------------------
-
-    def family(self, ids: Iterable[str]) -> list[str]:
-        """Return these entries and the versions merged with them."""
-        with self.database.read() as connection:
-            return erasure.family(connection, ids)
-
-    def texts(self, ids: Iterable[str]) -> list[str]:
-        """Return every text that these entries ever had."""
-        with self.database.read() as connection:
-            return sorted({text for id_ in ids for text in erasure.texts(connection, id_)})
-
-    def undone(self) -> list[Entry]:
-        """Return the entries that an undo removed and that are not erased, newest first."""
-        with self.database.read() as connection:
-            return erasure.undone(connection)
-
-    def texts_without(self, ids: Iterable[str]) -> list[str]:
-        """Return the texts of all other entries, in any state."""
-        with self.database.read() as connection:
-            return erasure.texts_without(connection, ids)
-
-    def quotes(self, ids: Sequence[str], words: Iterable[str], known: Quotes = NO_QUOTES) -> Quotes:
-        """Return what the ledger says about these entries or in these words, beyond what is known."""
-        with self.database.snapshot() as connection:
-            return ledger.find_quotes(connection, ids, words, known)
-
-    def erased_since(self, seq: int, ids: Iterable[str]) -> bool:
-        """Return whether a later change erased any entry, or changed one of these."""
-        with self.database.read() as connection:
-            return erasure.is_changed(connection, seq, ids)
-
-    def erase(self, ids: Iterable[str], quotes: Quotes, *, at: float, by: str, tombstones: bool) -> None:
-        """Erase entries, their history, and what the ledger says about them.
-
-        ``tombstones`` prevents the same texts from being captured again, and restores the entries that these had
-        superseded.
-        """
-        erased = list(ids)
-        with self.database.write() as connection:
-            kind, digest = ("forget", self.digest) if tombstones else ("purge", None)
-            for entry_id in erased:
-                erasure.erase(connection, entry_id, at=at, by=by, kind=kind, digest=digest)
-                if tombstones:
-                    erasure.restore_older(connection, entry_id, at=at, by=by)
-            ledger.clear_quotes(connection, quotes)
-
-    def erase_recalls(self, where: RecallFilter) -> None:
-        """Clear the queries and the session of recalls."""
-        with self.database.write() as connection:
-            ledger.erase_recalls(connection, where)
-
-    def unfinished(self) -> list[str]:
-        """Return the names of vectors that the derived index may still hold."""
-        with self.database.read() as connection:
-            return erasure.unfinished(connection)
-
-    def finish(self, hashes: Iterable[str]) -> None:
-        """Record that these vectors are erased."""
-        with self.database.write() as connection:
-            erasure.finish(connection, hashes)
 
     # ---- health ----------------------------------------------------------------------------------------------
 

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memoriter.records import Entry, EntryEvent
-from memoriter.store import entry_rows
-from memoriter.store.protocol import Connection, value
+from memoriter.store import entry_rows, ledger
+from memoriter.store.ledger import Quotes, RecallFilter
+from memoriter.store.protocol import Connection, Transactions, value
+
+NO_QUOTES = Quotes()
 
 # An entry and the version merged from it say the same, and so do two entries with one digest: forget them together.
 # The last line covers a change that was undone: its entry is gone, but its text is still in the history.
@@ -50,24 +54,104 @@ _RESTORE = """
     update entries set state = 'active', superseded_by = null, updated_at = ?, seq = ? where id = ?"""
 
 
-def family(connection: Connection, ids: Iterable[str]) -> list[str]:
-    """Return these entries and the versions merged with them."""
-    found = list(dict.fromkeys(ids))
-    new = found
-    while new:
-        rows = connection.execute(_RELATIVES, (json.dumps(new),)).fetchall()
-        new = [str(row[0]) for row in rows if row[0] not in found]
-        found = [*found, *new]
-    return found
+class Erasure(ABC):
+    """Removes entries from one database."""
+
+    database: Transactions
+
+    @abstractmethod
+    def digest(self, text: str) -> str:
+        """Return a keyed digest, for places where the text itself must not be stored."""
+
+    def family(self, ids: Iterable[str]) -> list[str]:
+        """Return these entries and the versions merged with them."""
+        with self.database.read() as connection:
+            found = list(dict.fromkeys(ids))
+            new = found
+            while new:
+                rows = connection.execute(_RELATIVES, (json.dumps(new),)).fetchall()
+                new = [str(row[0]) for row in rows if row[0] not in found]
+                found = [*found, *new]
+            return found
+
+    def texts(self, ids: Iterable[str]) -> list[str]:
+        """Return every text that these entries ever had."""
+        with self.database.read() as connection:
+            return sorted({text for id_ in ids for text in _texts(connection, id_)})
+
+    def undone(self) -> list[Entry]:
+        """Return the entries that were undone and are not erased, newest first. No list of entries has them."""
+        with self.database.read() as connection:
+            rows = connection.execute(_UNDONE)
+            return [entry for row in rows if (entry := entry_rows.unpack_entry(str(row[0])))]
+
+    def texts_without(self, ids: Iterable[str]) -> list[str]:
+        """Return the texts of all entries but these, in any state."""
+        with self.database.read() as connection:
+            statement = "select text from entries where id not in (select value from json_each(?))"
+            return [str(row[0]) for row in connection.execute(statement, (json.dumps(list(ids)),))]
+
+    def erased_since(self, seq: int, ids: Iterable[str]) -> bool:
+        """Return whether any entry was erased after the event with this number, or one of these was changed."""
+        with self.database.read() as connection:
+            return bool(value(connection, _CHANGED, (seq, json.dumps(list(ids)))))
+
+    def add_tombstone(self, text: str, *, at: float, seq: int) -> None:
+        """Prevent a text from being captured again. ``seq`` is the number of the event that forgot it."""
+        with self.database.write() as connection:
+            connection.execute(_TOMBSTONE, (self.digest(text), at, seq))
+
+    def quotes(self, ids: Sequence[str], words: Iterable[str], known: Quotes = NO_QUOTES) -> Quotes:
+        """Return what the ledger says about these entries or in these words, beyond what is known."""
+        with self.database.snapshot() as connection:
+            return ledger.find_quotes(connection, ids, words, known)
+
+    def erase(self, ids: Iterable[str], quotes: Quotes, *, at: float, by: str, tombstones: bool) -> None:
+        """Erase entries, their history, and what the ledger says about them.
+
+        ``tombstones`` prevents the same texts from being captured again, and restores the entries that these had
+        superseded.
+        """
+        with self.database.write() as connection:
+            for entry_id in list(ids):
+                self._erase(connection, entry_id, at=at, by=by, tombstones=tombstones)
+                if tombstones:
+                    _restore_older(connection, entry_id, at=at, by=by)
+            ledger.clear_quotes(connection, quotes)
+
+    def _erase(self, connection: Connection, entry_id: str, *, at: float, by: str, tombstones: bool) -> None:
+        all_texts = _texts(connection, entry_id)
+        seq = entry_rows.next_seq(connection)
+        connection.execute("delete from entries where id = ?", (entry_id,))
+        connection.execute(
+            "update events set before = null, after = null, said = null, note = '' where entry_id = ?",
+            (entry_id,),
+        )
+        kind = "forget" if tombstones else "purge"
+        entry_rows.add_event(connection, EntryEvent(seq, seq, at, kind, entry_id, by, "", None, None))
+        for text in all_texts:
+            connection.execute(_UNFINISHED, (vector_hash(text),))
+            if tombstones:
+                statement = _TOMBSTONE_IF_NEW if by == "cleanup" else _TOMBSTONE
+                connection.execute(statement, (self.digest(text), at, seq))
+
+    def erase_recalls(self, where: RecallFilter) -> None:
+        """Clear the queries and the session of recalls."""
+        with self.database.write() as connection:
+            ledger.erase_recalls(connection, where)
+
+    def unfinished(self) -> list[str]:
+        """Return the names of vectors that are not erased yet."""
+        with self.database.read() as connection:
+            return [str(row[0]) for row in connection.execute("select hash from unfinished")]
+
+    def finish(self, hashes: Iterable[str]) -> None:
+        """Record that these vectors are erased."""
+        with self.database.write() as connection:
+            connection.executemany("delete from unfinished where hash = ?", [(hash_,) for hash_ in hashes])
 
 
-def undone(connection: Connection) -> list[Entry]:
-    """Return the entries that were undone and are not erased, newest first. No list of entries has them."""
-    rows = connection.execute(_UNDONE)
-    return [entry for row in rows if (entry := entry_rows.unpack_entry(str(row[0])))]
-
-
-def texts(connection: Connection, entry_id: str) -> set[str]:
+def _texts(connection: Connection, entry_id: str) -> set[str]:
     """Return every text that an entry ever had."""
     events = entry_rows.events(connection, "entry_id = ?", entry_id)
     found = {state.text for event in events for state in (event.before, event.after) if state}
@@ -75,48 +159,7 @@ def texts(connection: Connection, entry_id: str) -> set[str]:
     return found | {entry.text for entry in entry_rows.load(connection, [entry_id]).values()}
 
 
-def texts_without(connection: Connection, ids: Iterable[str]) -> list[str]:
-    """Return the texts of all entries but these, in any state."""
-    statement = "select text from entries where id not in (select value from json_each(?))"
-    return [str(row[0]) for row in connection.execute(statement, (json.dumps(list(ids)),))]
-
-
-def is_changed(connection: Connection, seq: int, ids: Iterable[str]) -> bool:
-    """Return whether any entry was erased after the event with this number, or one of these was changed."""
-    return bool(value(connection, _CHANGED, (seq, json.dumps(list(ids)))))
-
-
-def erase(
-    connection: Connection,
-    entry_id: str,
-    *,
-    at: float,
-    by: str,
-    kind: str,
-    digest: Callable[[str], str] | None,
-) -> None:
-    """Erase one entry. ``digest`` makes the tombstones; None leaves none."""
-    all_texts = texts(connection, entry_id)
-    seq = entry_rows.next_seq(connection)
-    connection.execute("delete from entries where id = ?", (entry_id,))
-    connection.execute(
-        "update events set before = null, after = null, said = null, note = '' where entry_id = ?",
-        (entry_id,),
-    )
-    entry_rows.add_event(connection, EntryEvent(seq, seq, at, kind, entry_id, by, "", None, None))
-    for text in all_texts:
-        connection.execute(_UNFINISHED, (vector_hash(text),))
-        if digest is not None:
-            statement = _TOMBSTONE_IF_NEW if by == "cleanup" else _TOMBSTONE
-            connection.execute(statement, (digest(text), at, seq))
-
-
-def add_tombstone(connection: Connection, digest: str, *, at: float, seq: int) -> None:
-    """Record that the text with this digest is forgotten, by the event with this number."""
-    connection.execute(_TOMBSTONE, (digest, at, seq))
-
-
-def restore_older(connection: Connection, entry_id: str, *, at: float, by: str) -> None:
+def _restore_older(connection: Connection, entry_id: str, *, at: float, by: str) -> None:
     """Put the entries in force again that a forgotten one had superseded. Otherwise no entry would say either."""
     change = entry_rows.last_seq(connection)
     rows = connection.execute(f"{entry_rows.SELECT} where superseded_by = ?", (entry_id,)).fetchall()
@@ -130,13 +173,3 @@ def restore_older(connection: Connection, entry_id: str, *, at: float, by: str) 
 def vector_hash(text: str) -> str:
     """Return the name of a text's vector in the derived index."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def unfinished(connection: Connection) -> list[str]:
-    """Return the names of vectors that are not erased yet."""
-    return [str(row[0]) for row in connection.execute("select hash from unfinished")]
-
-
-def finish(connection: Connection, hashes: Iterable[str]) -> None:
-    """Record that these vectors are erased."""
-    connection.executemany("delete from unfinished where hash = ?", [(hash_,) for hash_ in hashes])
