@@ -136,7 +136,9 @@ class TestAFallback:
             "embedding__ollama_base_url": url("ollama"),
             "embedding__background": False,
         }
-        monkeypatch.setattr("memoriter.extensions.ollama.embeddings.DIMENSIONS", {"nomic-embed-text": 64})
+        monkeypatch.setattr(
+            "memoriter.extensions.ollama.embeddings.OllamaEmbedder.dimensions", {"nomic-embed-text": 64}
+        )
         memory = open_provider("openai", **more)
         memory.sync()
         assert {model.split("/")[0] for model in models(memory)} == {"openai"}
@@ -169,7 +171,9 @@ class TestAFallback:
     ) -> None:
         import apsw
 
-        monkeypatch.setattr("memoriter.extensions.ollama.embeddings.DIMENSIONS", {"nomic-embed-text": 64})
+        monkeypatch.setattr(
+            "memoriter.extensions.ollama.embeddings.OllamaEmbedder.dimensions", {"nomic-embed-text": 64}
+        )
         vendors.only_ollama = True
         memory = open_provider(
             "openai",

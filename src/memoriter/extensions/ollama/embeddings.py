@@ -55,7 +55,7 @@ class OllamaEmbedder(VendorEmbedder):
 
     def shorten_to(self, dimensions: int | None) -> int | None:
         """Return the dimensions if they shorten vectors. A server that does not know the argument ignores it."""
-        native = DIMENSIONS.get(self.model.removesuffix(":latest"))
+        native = self.dimensions.get(self.model.removesuffix(":latest"))
         return dimensions if native and dimensions != native else None
 
     def identity_key(self) -> str:
