@@ -60,7 +60,8 @@ class OllamaEmbedder(VendorEmbedder):
 
     def identity_key(self) -> str:
         """Return the digest of the prompts of the model."""
-        return digest(**prompts_for(self.model)._asdict())
+        prompts = prompts_for(self.model)
+        return digest(query=prompts.query, document=prompts.document)
 
     def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
         """Embed texts with one call. The answer has no indexes, so only its count can be checked."""
