@@ -10,24 +10,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from memoriter import __version__
 from memoriter.server.http import observe, pages
 from memoriter.server.http.events import EventStream
 from memoriter.server.http.limits import client_closed, parse_arguments
-from memoriter.server.http.responses import (
-    ERROR_SCHEMA,
-    Refused,
-    encode_json,
-    error_body,
-    internal_error,
-    not_found,
-)
+from memoriter.server.http.responses import ERROR_SCHEMA, Refused, json_response
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import ACCESS, Access, Outcome, Tool, grants
 
@@ -65,8 +56,8 @@ ERRORS = {
 }
 
 
-def build(gateway: Gateway) -> Starlette:
-    """Build the application, without its guard."""
+def build(gateway: Gateway) -> Router:
+    """Build the routes. Their errors become responses in the guard."""
     read_only = ["GET"]
     routes = [
         *(
@@ -83,22 +74,7 @@ def build(gateway: Gateway) -> Starlette:
         Route("/v1/events", EventStream(gateway.hub, gateway.is_valid, gateway.wake), methods=read_only),
         Route("/mcp", gateway.mcp, methods=["POST"]),
     ]
-    app = Starlette(
-        routes=routes,
-        exception_handlers={
-            HTTPException: _http_error,
-            Refused: _refusal_response,
-            Exception: _internal_error,
-        },
-        lifespan=gateway.lifespan,
-    )
-    app.router.redirect_slashes = False
-    return app
-
-
-def json_response(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return data as a JSON response."""
-    return Response(encode_json(data), status, headers, media_type="application/json")
+    return Router(routes, redirect_slashes=False, lifespan=gateway.lifespan)
 
 
 # ---- operations -----------------------------------------------------------------------------------------------------
@@ -121,9 +97,7 @@ def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
         if status == 200:
             return json_response(result, headers={"x-memoriter-event": event})
         message = result.get("error") or f"{tool.name} failed."
-        return json_response(
-            error_body(result.get("code") or outcome, message, result.get("details")), status
-        )
+        raise Refused(status, result.get("code") or outcome, message, details=result.get("details"))
 
     return endpoint
 
@@ -304,27 +278,3 @@ def _responses(schema: Mapping[str, object]) -> dict[str, object]:
 
     errors = {str(status): described(text, ERROR_SCHEMA) for status, text in ERRORS.items()}
     return {"200": described("Success.", schema), **errors}
-
-
-# ---- errors ---------------------------------------------------------------------------------------------------------
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    headers = dict(error.headers or {})
-    if error.status_code == 404:
-        return json_response(not_found().body, 404, headers)
-    if error.status_code == 405:
-        return json_response(error_body("method_not_allowed", "Method not allowed."), 405, headers)
-    return json_response(error_body("http_error", str(error.detail)), error.status_code, headers)
-
-
-async def _refusal_response(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    headers = {key.decode(): value.decode() for key, value in error.headers}
-    return json_response(error.body, error.status, headers)
-
-
-async def _internal_error(_: Request, _error: Exception) -> Response:
-    """Respond to a bug. Starlette raises the error again, and the guard logs it."""
-    return json_response(internal_error().body, 500)

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Literal
 from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse, SendTimeoutError
 from starlette.datastructures import Headers, QueryParams
+from starlette.types import Receive, Scope, Send
 
 from memoriter import logs
 from memoriter.async_memory import in_thread
 from memoriter.errors import MemoriterError
 from memoriter.files import shared
 from memoriter.memory import parts_of
-from memoriter.server.http.responses import Receive, Refused, Scope, Send, encode_json
+from memoriter.server.http.responses import Refused, encode_json
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
@@ -164,7 +165,7 @@ class Hub:
     ) -> tuple[Listener, list[ServerEvent], bool]:
         """Start to listen. Return the listener, the events since its last one, and whether none is missing."""
         listener = Listener(agent, caller_id, asyncio.get_running_loop())
-        retry = [(b"retry-after", b"5")]
+        retry = {"retry-after": "5"}
         with self._lock:
             if self._closed or len(self._listeners) >= self._max_listeners:
                 message = "Too many event streams are open. Try again later."

@@ -31,8 +31,6 @@ from memoriter.tools.tool import Access, Outcome, Result, Tool
 from memoriter.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
     from memoriter.agent.service import Synced
 
 log = logs.get("http.agents")
@@ -222,7 +220,7 @@ class Gateway:
         self.mcp.shut_down()
 
     @asynccontextmanager
-    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+    async def lifespan(self, _: object) -> AsyncIterator[None]:
         """Run from before the first request until after the last."""
         threads = ThreadPoolExecutor(self.limits.concurrency, thread_name_prefix="memoriter-http")
         asyncio.get_running_loop().set_default_executor(threads)

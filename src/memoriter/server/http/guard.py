@@ -15,26 +15,18 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 from urllib.parse import parse_qs
+
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memoriter import logs
 from memoriter.config.gateway import GatewayLimits
-from memoriter.server.http.auth import AllowedHosts, Caller, Tokens
+from memoriter.server.http.auth import AllowedHosts, BrowserSessions, Caller, Tokens
 from memoriter.server.http.events import SEND_TIMEOUT_S
 from memoriter.server.http.limits import BodyLimit, RateLimiter, too_large
-from memoriter.server.http.responses import (
-    SECURITY_HEADERS,
-    Message,
-    Receive,
-    Refused,
-    Scope,
-    Send,
-    internal_error,
-    not_found,
-    send_error,
-    send_response,
-)
+from memoriter.server.http.responses import SECURITY_HEADERS, Refused, not_found
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import grants
 
@@ -55,23 +47,7 @@ NOT_SIGNED_IN_PAGE = """<!doctype html>
 <p>To open this page, run <code>memoriter open</code> and follow the link that it prints.</p>
 <p lang="zh">请运行 <code>memoriter open</code>，然后打开它输出的链接。</p>
 </html>
-""".encode()
-
-
-class CookieSessions(Protocol):
-    """Finds the caller of a browser session."""
-
-    cookie: str
-
-    def caller(self, value: str) -> Caller | None:
-        """Return the caller with this cookie value."""
-
-
-class AsgiApp(Protocol):
-    """The application behind the guard."""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
+"""
 
 
 @dataclass(slots=True)
@@ -103,11 +79,11 @@ class RequestGuard:
 
     def __init__(
         self,
-        app: AsgiApp,
+        app: ASGIApp,
         *,
         hosts: AllowedHosts,
         tokens: Tokens,
-        sessions: CookieSessions,
+        sessions: BrowserSessions,
         agents: Mapping[str, object],
         default_agent: str,
         limits: GatewayLimits,
@@ -135,18 +111,15 @@ class RequestGuard:
             return
         record = RequestRecord(scope["method"])
         scope.setdefault("state", {})["record"] = record
+        scope["app"] = self  # without one, routes answer unknown paths themselves
         sender = _Sender(send, record)
         try:
             await self._check_and_pass_on(scope, receive, sender, record)
-        except Refused as refused:
-            await sender.refuse(refused)
-        except TimeoutError:
-            # The connection is closed because more of the body may follow.
-            message = f"The request took longer than {self._limits.timeout_s:g} s."
-            await sender.refuse(Refused(504, "timeout", message, [(b"connection", b"close")]))
-        except Exception:  # a bug: the client gets one sentence, the log gets the trace
-            log.exception("a request failed", extra={"fields": {"request": record.id}})
-            await sender.refuse(internal_error())
+        except Exception as error:  # noqa: BLE001
+            refused = self._refusal(error, record)
+            record.status = refused.status
+            if not sender.has_started:  # otherwise the response can only be cut off
+                await refused.response()(scope, receive, sender)
         finally:
             record.route = _route(scope, record.operation)
             self._observe(record)
@@ -162,14 +135,33 @@ class RequestGuard:
         if path not in PUBLIC_PATHS:
             record.caller = self._caller(scope, headers)
             if record.caller is None:
-                await self._refuse_unauthorized(path, send)
-                return
+                challenge = {"www-authenticate": "Bearer"}
+                if path == "/":
+                    await HTMLResponse(NOT_SIGNED_IN_PAGE, 401, challenge)(scope, receive, send)
+                    return
+                message = "Missing or invalid token. Send it as `Authorization: Bearer <token>`."
+                raise Refused(401, "unauthorized", message, challenge)
             if not path.startswith(STATIC_PREFIX):  # a browser requests dozens of files together
                 self._check_rate(record.caller)
             self._check_agent(scope, headers, record)
         await self._check_size(headers, receive)
         async with asyncio.timeout(self._timeout_s(path)):
             await self._app(scope, self.bodies.limit(receive), send)
+
+    def _refusal(self, error: Exception, record: RequestRecord) -> Refused:
+        if isinstance(error, Refused):
+            return error
+        if isinstance(error, TimeoutError):
+            # The connection is closed because more of the body may follow.
+            message = f"The request took longer than {self._limits.timeout_s:g} s."
+            return Refused(504, "timeout", message, {"connection": "close"})
+        if isinstance(error, HTTPException):
+            if error.status_code == 404:
+                return not_found()
+            return Refused(405, "method_not_allowed", "Method not allowed.", error.headers)
+        # A bug: the client gets one sentence, the log gets the trace.
+        log.exception("a request failed", extra={"fields": {"request": record.id}})
+        return Refused(500, "internal_error", "The gateway failed. Its log has the details.")
 
     def shut_down(self) -> None:
         """Stop waiting for request bodies."""
@@ -200,21 +192,11 @@ class RequestGuard:
             raise Refused(403, "origin_required", message)
         return caller
 
-    @staticmethod
-    async def _refuse_unauthorized(path: str, send: _Sender) -> None:
-        challenge = [(b"www-authenticate", b"Bearer")]
-        if path == "/":
-            html = b"text/html; charset=utf-8"
-            await send_response(send, 401, NOT_SIGNED_IN_PAGE, challenge, media_type=html)
-            return
-        message = "Missing or invalid token. Send it as `Authorization: Bearer <token>`."
-        raise Refused(401, "unauthorized", message, challenge)
-
     def _check_rate(self, caller: Caller) -> None:
         wait_s = math.ceil(self._rate.take(caller.id))
         if wait_s:
-            headers = [(b"retry-after", str(wait_s).encode())]
-            raise Refused(429, "rate_limited", f"Too many requests. Try again in {wait_s} s.", headers)
+            message = f"Too many requests. Try again in {wait_s} s."
+            raise Refused(429, "rate_limited", message, {"retry-after": str(wait_s)})
 
     async def _check_size(self, headers: RequestHeaders, receive: Receive) -> None:
         declared = headers.single("content-length") or "0"
@@ -244,9 +226,8 @@ class RequestGuard:
         granted = record.caller.access
         if not grants(granted, tool.access):
             message = f"{tool.name} requires {tool.access} access. This caller has {granted} access."
-            raise Refused(
-                403, "forbidden", message, operation=tool.name, required=tool.access, granted=granted
-            )
+            details = {"operation": tool.name, "required": tool.access, "granted": granted}
+            raise Refused(403, "forbidden", message, details=details)
 
 
 def _target(scope: Scope, headers: RequestHeaders, default_agent: str) -> tuple[str | None, str | None]:
@@ -306,11 +287,11 @@ class _Sender:
     def __init__(self, send: Send, record: RequestRecord) -> None:
         self._send = send
         self._record = record
-        self._started = False
+        self.has_started = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            self._started = True
+            self.has_started = True
             self._record.status = message["status"]
             headers = [(key.lower(), value) for key, value in message.get("headers", ())]
             names = {key for key, _ in headers}
@@ -324,9 +305,3 @@ class _Sender:
                 "headers": [*headers, *(header for header in common if header[0] not in names)],
             }
         await self._send(message)
-
-    async def refuse(self, refused: Refused) -> None:
-        """Send an error. A response that has already started can only be cut off."""
-        self._record.status = refused.status
-        if not self._started:
-            await send_error(self, refused)

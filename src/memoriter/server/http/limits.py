@@ -13,9 +13,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter
+from starlette.types import Message, Receive
 
 from memoriter.async_memory import in_thread
-from memoriter.server.http.responses import Message, Receive, Refused
+from memoriter.server.http.responses import Refused
 
 T = TypeVar("T")
 
@@ -120,13 +121,13 @@ class BodyLimit:
                     self._waiting.discard(timeout)
         except TimeoutError:
             message = "The request body did not arrive in time."
-            raise Refused(504, "timeout", message, [(b"connection", b"close")]) from None
+            raise Refused(504, "timeout", message, {"connection": "close"}) from None
 
 
 def too_large(max_bytes: int) -> Refused:
     """Return the response to a body that is too large."""
     message = f"The request body is larger than {max_bytes} bytes."
-    return Refused(413, "too_large", message, [(b"connection", b"close")], maxBytes=max_bytes)
+    return Refused(413, "too_large", message, {"connection": "close"}, {"maxBytes": max_bytes})
 
 
 def client_closed() -> Refused:
@@ -153,7 +154,7 @@ def parse_arguments(body: bytes) -> dict[str, Any]:
 
 def _too_deep() -> Refused:
     message = f"The request body is nested deeper than {MAX_DEPTH} levels."
-    return Refused(400, "too_deep", message, maxDepth=MAX_DEPTH)
+    return Refused(400, "too_deep", message, details={"maxDepth": MAX_DEPTH})
 
 
 def _reject_constant(name: str) -> float:
@@ -206,7 +207,7 @@ class WorkerLimit:
         which `anyio.to_thread` alone would not do.
         """
         if self._limiter.statistics().tasks_waiting >= self._max_queued:
-            raise Refused(503, "busy", "The gateway is busy. Try again.", [(b"retry-after", b"1")])
+            raise Refused(503, "busy", "The gateway is busy. Try again.", {"retry-after": "1"})
         started = threading.Lock()  # taken once: by the thread, or by the caller that stops waiting for it
         await self._limiter.acquire_on_behalf_of(started)
         loop = asyncio.get_running_loop()

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from memoriter.errors import MemoriterError
 from memoriter.server import mcp
-from memoriter.server.http.responses import Receive, Refused, Scope, Send
+from memoriter.server.http.responses import Refused
 from memoriter.server.mcp.results import granted_access, session_key
 
 if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
     from memoriter.agent import Agent
     from memoriter.config.gateway import GatewayLimits
     from memoriter.server.http.gateway import Agents

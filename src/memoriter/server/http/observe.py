@@ -12,7 +12,6 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -131,9 +130,7 @@ def _wrap(tool: Tool, hub: Hub, content: bool) -> Callable[[Call[Any]], Shape]:
         agent = call.memory.settings.agent
         if tool.name == "memory.sync":
             call = replace(call, progress=_both(call.progress, progress_to(hub, agent)))
-        with operation_span(tool, call, content=content) as span:
-            result = tool.run(call)
-            span.set_result(result)
+        result = _run_in_span(tool, call, content=content)
         if kind:
             hub.publish(agent, kind, operation=tool.name, **_event_data(result.to_json()))
         return result
@@ -338,40 +335,15 @@ def join_trace(headers: Mapping[str, str]) -> None:
         _trace_headers.set(present)
 
 
-class NoSpan:
-    """Replaces a span when no trace provider is set."""
+def _run_in_span(tool: Tool, call: Call[Any], *, content: bool) -> Shape:
+    """Run an operation in a span with the number of records, and with the records themselves if content is allowed.
 
-    def set_result(self, result: Shape) -> None:
-        """Ignore the result."""
-
-
-class OperationSpan(NoSpan):
-    """The span of one operation."""
-
-    def __init__(self, span: Any, *, content: bool) -> None:
-        self._span = span
-        self._content = content
-
-    def set_result(self, result: Shape) -> None:
-        """Record the number of records in the result, and the records themselves if content is allowed."""
-        data = result.to_json()
-        records = next((data[name] for name in _RECORD_FIELDS if isinstance(data.get(name), list)), None)
-        if records is not None:
-            self._span.set_attribute("gen_ai.memory.record.count", len(records))
-            if self._content:
-                self._span.set_attribute("gen_ai.memory.records", json.dumps(records, ensure_ascii=False))
-
-
-@contextmanager
-def operation_span(tool: Tool, call: Call[Any], *, content: bool) -> Iterator[NoSpan]:
-    """Create a span for an operation. A failure is recorded by its type.
-
-    Without a trace provider in this process, no OpenTelemetry package is imported and nothing is recorded.
+    A failure is recorded by its type. Without a trace provider in this process, no OpenTelemetry package is imported
+    and nothing is recorded.
     """
     tracer = _tracer()
     if tracer is None:
-        yield NoSpan()
-        return
+        return tool.run(call)
     name = span_name(tool)
     agent = call.memory.settings.agent
     attributes = {
@@ -391,13 +363,20 @@ def operation_span(tool: Tool, call: Call[Any], *, content: bool) -> Iterator[No
         set_status_on_exception=False,
     ) as span:
         try:
-            yield OperationSpan(span, content=content)
+            result = tool.run(call)
         except Exception as error:
             from opentelemetry.trace import StatusCode
 
             span.set_attribute("error.type", type(error).__name__)
             span.set_status(StatusCode.ERROR)
             raise
+        data = result.to_json()
+        records = next((data[name] for name in _RECORD_FIELDS if isinstance(data.get(name), list)), None)
+        if records is not None:
+            span.set_attribute("gen_ai.memory.record.count", len(records))
+            if content:
+                span.set_attribute("gen_ai.memory.records", json.dumps(records, ensure_ascii=False))
+        return result
 
 
 def _trace_context() -> Any:

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Mapping
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-HeaderPairs = Iterable[tuple[bytes, bytes]]
-
-JSON = b"application/json"
+from starlette.responses import Response
 
 SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (
@@ -46,29 +39,21 @@ class Refused(Exception):
     """A request that the gateway does not process any further."""
 
     def __init__(
-        self, status: int, code: str, message: str, headers: HeaderPairs = (), **details: object
+        self,
+        status: int,
+        code: str,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        details: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(message)
-        self.status = status
-        self.code = code
-        self.message = message
-        self.headers = tuple(headers)
-        self.details = details
+        self.status, self.code, self.message = status, code, message
+        self.headers, self.details = headers, details
 
-    @property
-    def body(self) -> dict[str, object]:
-        """Return the JSON body of the response."""
-        return error_body(self.code, self.message, self.details)
-
-
-def error_body(code: str, message: str, details: Mapping[str, object] | None = None) -> dict[str, object]:
-    """Return the JSON body of an error."""
-    return {"error": message, "code": code, **({"details": dict(details)} if details else {})}
-
-
-def internal_error() -> Refused:
-    """Return the response to a request that failed because of a bug."""
-    return Refused(500, "internal_error", "The gateway failed. Its log has the details.")
+    def response(self) -> Response:
+        """Return the response, which all errors have in one shape."""
+        details = {"details": dict(self.details)} if self.details else {}
+        return json_response({"error": self.message, "code": self.code, **details}, self.status, self.headers)
 
 
 def not_found() -> Refused:
@@ -78,21 +63,10 @@ def not_found() -> Refused:
 
 def encode_json(data: object) -> bytes:
     """Encode data as JSON. Lone surrogates, which UTF-8 cannot represent, become question marks."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
-        "utf-8", "replace"
-    )
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace")
 
 
-async def send_response(
-    send: Send, status: int, body: bytes, headers: HeaderPairs = (), *, media_type: bytes = JSON
-) -> None:
-    """Send a complete response."""
-    size = str(len(body)).encode()
-    start = [(b"content-type", media_type), (b"content-length", size), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": start})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def send_error(send: Send, refused: Refused) -> None:
-    """Send an error as a response."""
-    await send_response(send, refused.status, encode_json(refused.body), refused.headers)
+def json_response(data: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return data as a JSON response."""
+    return Response(encode_json(data), status, headers, media_type="application/json")
