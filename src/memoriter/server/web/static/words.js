@@ -797,7 +797,6 @@ export const WORDS = {
   "code.too_deep": ["{message}", "内容嵌套太深。"],
   "code.unsupported_media_type": ["{message}", "服务器不支持这种格式。"],
   "code.method_not_allowed": ["{message}", "服务器不支持这种请求方法。"],
-  "code.http_error": ["{message}", "请求没有成功，请重新加载页面。"],
   "code.client_closed": ["The connection was closed.", "连接已断开。"],
   "code.unauthorized": ["This session has ended. Run `memoriter open` for a new link.", "会话已结束。运行 `memoriter open` 获取新链接。"],
   "code.link_expired": ["This link was used already or has expired. Run `memoriter open` for a new one.", "链接已用过或已过期。运行 `memoriter open` 获取新链接。"],
