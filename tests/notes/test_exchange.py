@@ -93,7 +93,7 @@ def test_a_conflict_keeps_both_versions_and_names_them(
 
     other = "memory's words" if direction == "pull" else "folder's words"
     copy = f"memory/MEMORY.conflict-{edits.digest(other)[:8]}.md"
-    assert report.conflicts == (ExchangedNote("MEMORY.md", "conflict", copy),)
+    assert ExchangedNote("MEMORY.md", "conflict", copy) in report.notes
     both.push()
     both.pull()
     remaining = "folder's words" if direction == "pull" else "memory's words"

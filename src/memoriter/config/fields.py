@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from memoriter.extension import Kind, offers, suggest
+
 
 def reject_bool(value: object) -> object:
     """Reject `max_results: true`, which Python would read as 1."""
@@ -35,6 +37,32 @@ Number = Annotated[float, BeforeValidator(reject_bool)]
 Fraction = Annotated[float, BeforeValidator(reject_bool), Field(ge=0, le=1)]
 #: Seconds: a number, or a text such as `500ms`, `15s`, `5m`, `1h`.
 Duration = Annotated[float, BeforeValidator(_seconds)]
+
+
+def offered(kind: Kind, *builtin: str, noun: str = "") -> AfterValidator:
+    """Return a check for a name that is builtin or that an extension offers. ``noun`` is for the error message."""
+
+    def check(name: str) -> str:
+        known = (*builtin, *offers(kind))
+        if name in known:
+            return name
+        if noun:
+            raise ValueError(f"there is no such {noun}. {suggest(name, known)}")
+        raise ValueError(f"must be one of {', '.join(known)}{did_you_mean(nearest(name, known))}")
+
+    return AfterValidator(check)
+
+
+#: A name that is used as the name of a folder.
+FOLDER_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
+NO_FOLDER_NAME = "letters, digits, '-', '_' and '.', not starting with '.'"
+
+
+def check_name(name: str) -> str:
+    """Return the name, or raise if a folder cannot have it."""
+    if not FOLDER_NAME.fullmatch(name):
+        raise ValueError(f"must be {NO_FOLDER_NAME}")
+    return name
 
 
 class Section(BaseModel):

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from memoriter.config.fields import Number, Section, Whole
+from memoriter.config.fields import FOLDER_NAME, NO_FOLDER_NAME, Number, Section, Whole
 
 #: A name or an address, with or without a port. An IPv6 address is in brackets.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?", re.ASCII)
-_AGENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}", re.ASCII)
 
 
 class ResidentSettings(Section):
@@ -89,6 +88,6 @@ class GatewaySettings(Section):
     @field_validator("agents")
     @classmethod
     def _are_names(cls, agents: Mapping[str, Path]) -> Mapping[str, Path]:
-        if not all(_AGENT.fullmatch(name) for name in agents):
-            raise ValueError("must be names of letters, digits, '-', '_' and '.', not starting with '.'")
+        if not all(FOLDER_NAME.fullmatch(name) and len(name) <= 64 for name in agents):
+            raise ValueError(f"must be names of {NO_FOLDER_NAME}")
         return agents

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr
 
-from memoriter.config.fields import Duration, Number, Section, Url, Whole, did_you_mean, nearest
-from memoriter.extension import offers
+from memoriter.config.fields import Duration, Number, Section, Url, Whole, offered
 
 #: Values of `embedding.provider` besides the embedders that extensions offer.
 BUILTIN_PROVIDERS = ("auto", "local", "none")
+Provider = Annotated[str, offered("embedders", *BUILTIN_PROVIDERS)]
 
 
 class EmbeddingSettings(Section):
     """The embedder, which turns text into vectors."""
 
-    provider: str = Field(
+    provider: Provider = Field(
         default="auto",
         description="`auto` (the local model if it is installed, else the first provider that has a key, else keywords "
         "only), `local`, `none` (keywords only), or a provider that an extension offers; see `docs/embedders.md`.",
@@ -41,7 +41,7 @@ class EmbeddingSettings(Section):
         default=None,
         description="URL of the named provider's API, such as a server on this machine.",
     )
-    fallback: str = Field(
+    fallback: Provider = Field(
         default="none",
         description="Provider to use when the named one is unavailable or fails. `none`: keywords only.",
     )
@@ -71,19 +71,11 @@ class EmbeddingSettings(Section):
         "If false, each search computes some of the missing ones, and `memoriter index` computes all.",
     )
 
-    @field_validator("provider", "fallback")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        known = (*BUILTIN_PROVIDERS, *offers("embedders"))
-        if name in known:
-            return name
-        raise ValueError(f"must be one of {', '.join(known)}{did_you_mean(nearest(name, known))}")
-
 
 class LlmSettings(Section):
     """The language model for summaries and extraction. It is optional, and no tokens are spent unless one is named."""
 
-    provider: str = Field(
+    provider: Annotated[str, offered("chats", "none")] = Field(
         default="none",
         description="`none`, or a provider that an extension offers. `openai` also means any server with an "
         "OpenAI-compatible API at `base_url`.",
@@ -105,11 +97,3 @@ class LlmSettings(Section):
         ge=0,
         description="Maximum number of tokens per day, sent and received. After that the model is not called.",
     )
-
-    @field_validator("provider")
-    @classmethod
-    def _is_known(cls, name: str) -> str:
-        known = ("none", *offers("chats"))
-        if name in known:
-            return name
-        raise ValueError(f"must be one of {', '.join(known)}{did_you_mean(nearest(name, known))}")

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from memoriter.config.fields import Fraction, Section, Whole, reject_bool
-from memoriter.extension import offers, suggest
+from memoriter.config.fields import Fraction, Section, Whole, offered, reject_bool
 
 
 def check_pattern(pattern: str) -> str:
@@ -74,15 +73,8 @@ class ChunkingSettings(Section):
         return self
 
 
-def _check_engine(name: str) -> str:
-    known = ("scan", *offers("vector_engines"))
-    if name not in known:
-        raise ValueError(f"there is no such vector engine. {suggest(name, known)}")
-    return name
-
-
 #: `scan`, or a vector engine that an extension offers.
-VectorEngine = Annotated[str, AfterValidator(_check_engine)]
+VectorEngine = Annotated[str, offered("vector_engines", "scan", noun="vector engine")]
 
 
 class IndexSettings(Section):
@@ -119,7 +111,7 @@ class SearchSettings(Section):
         description="Whether a small model reads the best candidates and orders them again. `off` saves about 50 ms "
         "for each search. Without an embedder it is not used.",
     )
-    reranker: str = Field(
+    reranker: Annotated[str, offered("rerankers", "bundled", noun="reranker")] = Field(
         default="bundled",
         description="The model that reads them: `bundled`, or one that an extension offers.",
     )
@@ -147,14 +139,6 @@ class SearchSettings(Section):
             weights = f"vector_weight ({self.vector_weight:g}) and text_weight ({self.text_weight:g})"
             raise ValueError(f"{weights} must sum to 1: set both")
         return self
-
-    @field_validator("reranker")
-    @classmethod
-    def _is_a_reranker(cls, name: str) -> str:
-        known = ("bundled", *offers("rerankers"))
-        if name not in known:
-            raise ValueError(f"there is no such reranker. {suggest(name, known)}")
-        return name
 
 
 class ScopeRuleSettings(Section):
@@ -259,7 +243,7 @@ def check_collections(collections: Mapping[str, CollectionSettings]) -> Mapping[
 class MemorySettings(Section):
     """The search engine, the sessions that may use it, and the display of results."""
 
-    backend: str = Field(
+    backend: Annotated[str, offered("engines", "builtin", noun="engine")] = Field(
         default="builtin",
         description="Search engine: `builtin`, or one that an extension offers.",
     )
@@ -274,11 +258,3 @@ class MemorySettings(Section):
         description="Maximum number of characters of all snippets together that a tool returns to the model.",
     )
     scope: ScopeSettings = Field(default_factory=ScopeSettings)
-
-    @field_validator("backend")
-    @classmethod
-    def _is_offered(cls, name: str) -> str:
-        known = ("builtin", *offers("engines"))
-        if name not in known:
-            raise ValueError(f"there is no such engine. {suggest(name, known)}")
-        return name

@@ -11,9 +11,18 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SecretStr, create_model, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    create_model,
+    field_validator,
+)
 from pydantic.fields import FieldInfo
 
 from memoriter.config.conversations import (
@@ -25,7 +34,7 @@ from memoriter.config.conversations import (
     WatchSettings,
     WritingSettings,
 )
-from memoriter.config.fields import Section, did_you_mean, nearest
+from memoriter.config.fields import Section, check_name, did_you_mean, nearest
 from memoriter.config.gateway import GatewaySettings, ResidentSettings
 from memoriter.config.models import EmbeddingSettings, LlmSettings
 from memoriter.config.search import (
@@ -126,10 +135,10 @@ class Settings(Section):
         default=Path("~/.memoriter"),
         description="The folder for the index and all other files of memoriter.",
     )
-    agent: str = Field(
+    agent: Annotated[str, AfterValidator(check_name)] = Field(
         default="main", max_length=64, description="Name of the agent. Each agent has a folder in the home."
     )
-    collections: Mapping[str, CollectionSettings] = Field(
+    collections: Annotated[Mapping[str, CollectionSettings], AfterValidator(check_collections)] = Field(
         default={},
         description="Named folders of notes that are indexed and searched together with the workspace, such as "
         "`{journal: ~/journal, docs: {path: ~/docs, pattern: '**/*.md'}}`.",
@@ -160,18 +169,6 @@ class Settings(Section):
     @classmethod
     def _expand_user(cls, path: Path) -> Path:
         return path.expanduser()
-
-    @field_validator("collections")
-    @classmethod
-    def _are_distinct(cls, collections: Mapping[str, CollectionSettings]) -> Mapping[str, CollectionSettings]:
-        return check_collections(collections)
-
-    @field_validator("agent")
-    @classmethod
-    def _is_a_folder_name(cls, agent: str) -> str:
-        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", agent, re.ASCII):
-            raise ValueError("must be letters, digits, '-', '_' and '.', not starting with '.'")
-        return agent
 
     @property
     def agent_folder(self) -> Path:

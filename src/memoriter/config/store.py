@@ -6,14 +6,14 @@ import hashlib
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator
 
-from memoriter.config.fields import Section
+from memoriter.config.fields import FOLDER_NAME, Section, check_name
 from memoriter.extension import offers
 
 DEFAULT_TENANT = "default"
-_TENANT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*", re.ASCII)
 
 
 class StoreSettings(Section):
@@ -25,7 +25,7 @@ class StoreSettings(Section):
         "it. Without it, the memory is in files of the home. With it, the notes are on the server too, and "
         "`workspace` is only a cache: `memoriter pull` and `memoriter push` exchange notes with a folder of yours.",
     )
-    tenant: str = Field(
+    tenant: Annotated[str, AfterValidator(check_name)] = Field(
         default=DEFAULT_TENANT,
         max_length=64,
         description="Name above the agents on the server. Agents of different tenants never see each other.",
@@ -52,16 +52,9 @@ class StoreSettings(Section):
     @field_validator("servers")
     @classmethod
     def _are_servers(cls, servers: Mapping[str, SecretStr]) -> Mapping[str, SecretStr]:
-        if not all(_TENANT.fullmatch(tenant) and _is_url(url) for tenant, url in servers.items()):
+        if not all(FOLDER_NAME.fullmatch(tenant) and _is_url(url) for tenant, url in servers.items()):
             raise ValueError(f"must be tenants, each with {_EXAMPLE.format(_schemes()[0])}")
         return servers
-
-    @field_validator("tenant")
-    @classmethod
-    def _is_a_name(cls, tenant: str) -> str:
-        if not _TENANT.fullmatch(tenant):
-            raise ValueError("must be letters, digits, '-', '_' and '.', not starting with '.'")
-        return tenant
 
     @property
     def is_shared(self) -> bool:

@@ -105,6 +105,23 @@ class Source:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class NamedImporter:
+    """Imports from a program when a person names it. Its folder is not an export."""
+
+    program: str
+    run: Callable[..., ImportReport]
+
+    def recognises(self, source: Source) -> bool:
+        """Return False."""
+        del source
+        return False
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import from the folder, or from where the program keeps its data."""
+        return self.run(memory, source.path, dry_run=dry_run)
+
+
 def importers() -> dict[str, Importer]:
     """Return every importer by the name that selects it on the command line."""
     return {name: offer.load() for name, offer in offers("importers").items()}

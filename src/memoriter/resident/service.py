@@ -10,7 +10,7 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -84,34 +84,24 @@ class OpenMemories:
 class Caller:
     """Facts about the caller of a request."""
 
-    cwd: Path
+    cwd: str
     environ: Mapping[str, str]
     #: The owner's settings file.
     config: str
     printing: Mapping[str, str]
     #: Whether standard output and standard error are terminals.
-    terminals: tuple[bool, bool]
+    terminals: Sequence[bool]
     columns: int
     encoding: str
 
     @classmethod
     def of(cls, request: Mapping[str, Any]) -> Caller:
         """Read a request. Raises `Declined` if the caller's variables differ from those of this process."""
-        caller = request["caller"]
-        environ = dict(caller["environ"])
-        theirs = {name: value for name, value in environ.items() if is_decisive(name)}
+        caller = cls(**request["caller"])
+        theirs = {name: value for name, value in caller.environ.items() if is_decisive(name)}
         if theirs != {name: value for name, value in os.environ.items() if is_decisive(name)}:
             raise Declined("The caller has other environment variables.")
-        output, errors = caller["terminals"]
-        return cls(
-            Path(caller["cwd"]),
-            environ,
-            caller["config"],
-            caller["printing"],
-            (output, errors),
-            caller["columns"],
-            caller["encoding"],
-        )
+        return caller
 
 
 # ---- output ----------------------------------------------------------------------------------------------------
@@ -174,7 +164,7 @@ class Service:
         output, errors = (CallerStream(caller, is_terminal=is_terminal) for is_terminal in caller.terminals)
         tokens = _output.set(output), _errors.set(errors)
         options = GlobalOptions(
-            environ=caller.environ, cwd=caller.cwd, open=lambda settings: self._open(settings, caller)
+            environ=caller.environ, cwd=Path(caller.cwd), open=lambda settings: self._open(settings, caller)
         )
         try:
             status = execute(request["arguments"]["arguments"], options)

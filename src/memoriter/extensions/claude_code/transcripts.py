@@ -6,9 +6,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memoriter.errors import NotFound
+from memoriter.importing import NamedImporter
+from memoriter.importing.copying import ImportReport, copy_file, plan_copy
+from memoriter.records import Imported
+
 if TYPE_CHECKING:
-    from memoriter.importing import Source
-    from memoriter.importing.copying import ImportReport
     from memoriter.memory import Memory
 
 HOME = Path("~/.claude")
@@ -23,10 +26,6 @@ def import_claude_code(
     ``folder`` is Claude Code's folder or its folder of projects (default: ``CLAUDE_CONFIG_DIR`` or ``~/.claude``).
     Transcripts that were imported before are updated if they have grown.
     """
-    from memoriter.errors import NotFound
-    from memoriter.importing.copying import ImportReport, copy_file, plan_copy
-    from memoriter.records import Imported
-
     home = Path(folder or os.environ.get("CLAUDE_CONFIG_DIR") or HOME).expanduser().absolute()
     projects = home / "projects" if (home / "projects").is_dir() else home
     if not projects.is_dir():
@@ -45,25 +44,10 @@ def import_claude_code(
     )
 
 
-class ClaudeCodeImporter:
-    """Imports from Claude Code when a person names it."""
-
-    program = "Claude Code"
-
-    def recognises(self, source: Source) -> bool:
-        """Return False: its folder is not an export."""
-        del source
-        return False
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import its transcripts."""
-        return import_claude_code(memory, source.path, dry_run=dry_run)
-
-
-CLAUDE_CODE = ClaudeCodeImporter()
-
-
 def _is_transcript(path: Path) -> bool:
     """Return whether this is a transcript of a user's session: a regular file, not a link, not of a sub-agent."""
     is_link = path.is_symlink() or path.parent.is_symlink()
     return path.is_file() and not is_link and not path.name.startswith((".", "agent-"))
+
+
+CLAUDE_CODE = NamedImporter("Claude Code", import_claude_code)

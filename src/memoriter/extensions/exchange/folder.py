@@ -58,11 +58,6 @@ class ExchangeReport:
     problems: tuple[Problem, ...]
 
     @property
-    def conflicts(self) -> tuple[ExchangedNote, ...]:
-        """The notes that both sides have changed."""
-        return tuple(note for note in self.notes if note.action == "conflict")
-
-    @property
     def changed(self) -> bool:
         """Whether anything was copied or removed."""
         return any(note.action not in ("to push", "to pull") for note in self.notes)
@@ -75,6 +70,10 @@ class _Versions:
     base: str | None
     memory: str | None
     folder: str | None
+
+
+#: What was done with a note, and its digest as both sides have it now.
+_Outcome = tuple[ExchangedNote | None, str | None]
 
 
 class NoteSide:
@@ -136,9 +135,7 @@ class FolderExchange:
         """Copy what has changed in the folder to the memory. Changes of the memory wait for `pull`."""
         return self._run(self._push)
 
-    def _run(
-        self, step: Callable[[str, _Versions], tuple[ExchangedNote | None, str | None]]
-    ) -> ExchangeReport:
+    def _run(self, step: Callable[[str, _Versions], _Outcome]) -> ExchangeReport:
         with self._locked():
             bases = self._read_manifest()
             memory, left_out = self._memory.digests()
@@ -163,11 +160,11 @@ class FolderExchange:
 
     def _attempt(
         self,
-        step: Callable[[str, _Versions], tuple[ExchangedNote | None, str | None]],
+        step: Callable[[str, _Versions], _Outcome],
         path: str,
         versions: _Versions,
         problems: list[Problem],
-    ) -> tuple[ExchangedNote | None, str | None]:
+    ) -> _Outcome:
         try:
             return step(path, versions)
         except (EditConflict, NotFound):
@@ -202,39 +199,36 @@ class FolderExchange:
 
     # ---- one note --------------------------------------------------------------------------------------------
 
-    def _pull(self, path: str, note: _Versions) -> tuple[ExchangedNote | None, str | None]:
-        if note.memory == note.base or (
-            note.memory is None and note.folder is not None and note.folder != note.base
-        ):
-            # Only the folder has changed it, or the folder's new words outlive a removal.
-            return ExchangedNote(path, "to push"), note.base if note.memory is not None else None
-        if note.folder in (note.base, None):
-            if note.memory is None:
-                assert note.folder is not None
-                self._folder.remove(path, note.folder)
-                return ExchangedNote(path, "removed here"), None
-            self._folder.put(path, self._memory.text(path), note.folder)
-            return ExchangedNote(path, "pulled"), note.memory
-        assert note.memory is not None
-        copy = self._keep(self._folder, path, self._memory.text(path))
-        # From now on, the folder's version replaces the memory's version, which the copy keeps.
-        return ExchangedNote(path, "conflict", copy), note.memory
+    def _pull(self, path: str, note: _Versions) -> _Outcome:
+        source, target = (self._memory, note.memory), (self._folder, note.folder)
+        return self._copy(path, note.base, source, target, ("to push", "removed here", "pulled"))
 
-    def _push(self, path: str, note: _Versions) -> tuple[ExchangedNote | None, str | None]:
-        if note.folder == note.base or (
-            note.folder is None and note.memory is not None and note.memory != note.base
-        ):
-            return ExchangedNote(path, "to pull"), note.base if note.folder is not None else None
-        if note.memory in (note.base, None):
-            if note.folder is None:
-                assert note.memory is not None
-                self._memory.remove(path, note.memory)
-                return ExchangedNote(path, "removed there"), None
-            self._memory.put(path, self._folder.text(path), note.memory)
-            return ExchangedNote(path, "pushed"), note.folder
-        assert note.folder is not None
-        copy = self._keep(self._memory, path, self._folder.text(path))
-        return ExchangedNote(path, "conflict", copy), note.folder
+    def _push(self, path: str, note: _Versions) -> _Outcome:
+        source, target = (self._folder, note.folder), (self._memory, note.memory)
+        return self._copy(path, note.base, source, target, ("to pull", "removed there", "pushed"))
+
+    def _copy(
+        self,
+        path: str,
+        base: str | None,
+        source: tuple[NoteSide, str | None],
+        target: tuple[NoteSide, str | None],
+        actions: tuple[ExchangeAction, ExchangeAction, ExchangeAction],
+    ) -> _Outcome:
+        (here, new), (there, old), (waits, removed, copied) = source, target, actions
+        if new == base or (new is None and old is not None and old != base):
+            # Only the target has changed it, or the target's new words outlive a removal.
+            return ExchangedNote(path, waits), base if new is not None else None
+        if old in (base, None):
+            if new is None:
+                assert old is not None
+                there.remove(path, old)
+                return ExchangedNote(path, removed), None
+            there.put(path, here.text(path), old)
+            return ExchangedNote(path, copied), new
+        copy = self._keep(there, path, here.text(path))
+        # From now on, the target's version replaces the source's version, which the copy keeps.
+        return ExchangedNote(path, "conflict", copy), new
 
     def _keep(self, side: NoteSide, path: str, text: str) -> str:
         """Keep a version of a note under another name, which is the same if the command is repeated."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from memoriter.errors import NotFound, SourceError, WriteError
 from memoriter.extensions.openclaw.database import OpenClawSession, open_sessions
 from memoriter.extensions.openclaw.home import CORE_NOTES, HOME, Home, is_home, is_workspace
+from memoriter.importing import NamedImporter
 from memoriter.importing.copying import ImportReport, ImportStep, SealedTranscript, copy_file, plan_copy
 from memoriter.memory import parts_of
 from memoriter.records import Imported
@@ -24,7 +25,6 @@ from memoriter.sentences import Sentence
 
 if TYPE_CHECKING:
     from memoriter.entries import Entries
-    from memoriter.importing import Source
     from memoriter.memory import Memory
 
 #: The table of the plugin memory-lancedb.
@@ -53,22 +53,7 @@ def import_openclaw(
     return report
 
 
-class OpenClawImporter:
-    """Imports from OpenClaw when a person names it."""
-
-    program = "OpenClaw"
-
-    def recognises(self, source: Source) -> bool:
-        """Return False: its folder is not an export."""
-        del source
-        return False
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import from its home, or from one of its workspaces."""
-        return import_openclaw(memory, source.path, dry_run=dry_run)
-
-
-OPENCLAW = OpenClawImporter()
+OPENCLAW = NamedImporter("OpenClaw", import_openclaw)
 
 
 @dataclass(frozen=True, slots=True)
