@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.evals.redaction import KINDS, caught
+from lab.evals.secrets import kinds, ordinary
 from memoriter.text.redaction import find_secrets, redact, without_private
 
 A40 = "abcdefghij0123456789ABCDEFGHIJ0123456789"
@@ -17,17 +17,18 @@ HEX32 = "0123456789abcdef0123456789abcdef"
 
 #: Built from parts, so that no scanner takes this file for a leak.
 SECRETS = {
-    "openai key": ["sk-" + A40, "sk-" + "proj-" + A40 + "_-x", "sk-" + "svcacct-" + A40],
+    "openai key": ["sk-" + A40[:20] + "T3BlbkFJ" + A40[:20]],
     "anthropic key": ["sk-" + "ant-api03-" + A40],
     "github token": ["ghp" + "_" + A40[:36], "gho" + "_" + A40[:36], "github" + "_pat_" + A40],
     "gitlab token": ["glpat" + "-" + A40[:20]],
-    "aws key": ["AKIA" + "IOSFODNN7EXAMPLE", "ASIA" + "IOSFODNN7EXAMPL2"],
+    "aws token": ["AKIA" + "IOSFODNN7EXAMPLE", "ASIA" + "IOSFODNN7EXAMPL2"],
+    "aws key": ["AKIA" + "0123456789ABCDEF"],
     "slack token": ["xoxb" + "-123456789012-" + A40[:24], "xapp" + "-1-A012-345-" + HEX32],
     "webhook": ["https://hooks.slack.com/" + "services/T000/B000/" + A40[:24]],
     "google key": ["AIza" + A40[:35]],
     "google token": ["ya29." + A40, "GOCSPX-" + A40[:28]],
-    "stripe key": ["sk" + "_live_" + A40[:24], "rk" + "_test_" + A40[:24]],
-    "sendgrid key": ["SG." + A40[:22] + "." + A40 + "abc"],
+    "stripe token": ["sk" + "_live_" + A40[:24], "rk" + "_test_" + A40[:24]],
+    "sendgrid token": ["SG." + A40[:22] + "." + A40 + "abc"],
     "twilio key": ["SK" + HEX32],
     "npm token": ["npm" + "_" + A40[:36]],
     "pypi token": ["pypi-" + "AgEIcHlwaS5vcmc" + A40 + A40],
@@ -39,8 +40,16 @@ SECRETS = {
     "alibaba key": ["LTAI" + "5tAbCdEfGhIjKlMn"],
     "tencent key": ["AKID" + A40[:32]],
     "vault token": ["hvs." + A40],
-    "key": ["gsk" + "_" + A40, "xai-" + A40, "nvapi-" + A40],
-    "azure key": ["AccountKey=" + A40 + A40 + "=="],
+    "key": [
+        "gsk" + "_" + A40,
+        "xai-" + A40,
+        "nvapi-" + A40,
+        "sk-" + A40,
+        "sk-" + "proj-" + A40 + "_-x",
+        "zorp" + "_aw5u3qrk9PI8F7ThABXHoj",
+    ],
+    "bank account": ["DE89 3704 0044 0532 0130 00", "GB29NWBK60161331926819"],
+    "identity number": ["11010519491231002X"],
     "jwt": ["eyJhbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiIxMjM0NTY3ODkwIn0." + A40],
     "card number": ["4111 1111 1111 1111", "5555-5555-5555-4444", "378282246310005", "6222020000000000000"],
 }
@@ -56,6 +65,14 @@ WORDED = [
     ("密码是 Abc12345，别告诉别人", "Abc12345"),
     ("口令：w0rd-w0rd", "w0rd-w0rd"),
     ("パスワードは pa55w0rd! です", "pa55w0rd!"),
+    ("AccountKey=" + A40 + A40 + "==", A40 + A40 + "=="),
+    ("数据库的密码改成了 Abc12345", "Abc12345"),
+    ("密码是 123456", "123456"),
+    ("PGPASSWORD=tr0ub4dor psql", "tr0ub4dor"),
+    ("mysql -u root -ptr0ub4dor app", "tr0ub4dor"),
+    ("<password>tr0ub4dor</password>", "tr0ub4dor"),
+    ("I changed the admin password to tr0ub4dor", "tr0ub4dor"),
+    ("My PIN is 4711", "4711"),
 ]
 
 #: What people write every day and must not lose.
@@ -81,7 +98,11 @@ HARMLESS = [
     "the bearer of bad news travels far",
     "-----BEGIN CERTIFICATE----- is not secret",
     "sk-learn is scikit-learn; akita; asian; skip-connections-in-a-residual-network",
-    "ISBN 978-3-16-148410-0, IBAN DE89 3704 0044 0532 0130 00",
+    "ISBN 978-3-16-148410-0, IBAN DE89 3704 0044 0532 0130 01",
+    "小区大门的密码是 4482",
+    "test_http2_server_push_promise_with_priority_123 fails in AbstractSingletonProxyFactoryBean2",
+    "call_aw5u3qrk9PI8F7ThABXHojeB timed out, pi_3MtwBwLkdIwHu7ix28a3tqPa needs confirmation",
+    "sha512-aw5u3qrk9PI8F7ThABXHojeBaw5u3qrk9PI8F7ThABXHojeB== and subnet-0123456789abcdef0",
     "圆周率 3.14159265358979323846",
     "password: $PASSWORD, token: {token}, secret: (see vault), api_key: *****",
     "the password for the wifi is on the fridge",
@@ -107,14 +128,31 @@ def test_a_named_secret_is_removed_and_its_name_stays(text: str, secret: str) ->
     assert cleaned.startswith(text.split(secret, maxsplit=1)[0])
 
 
-def test_at_least_65_of_69_kinds_are_caught() -> None:
-    assert len(KINDS) == 69
-    assert len(caught()) >= 65
+@pytest.mark.parametrize(("part", "least"), [("development", 0.95), ("held_out", 0.8)])
+def test_most_kinds_of_secrets_are_found_in_every_sentence(part: str, least: float) -> None:
+    every = kinds(part)
+    found = [kind for kind in every if not kind.missed]
+    assert len(found) >= least * len(every)
+
+
+def test_ordinary_text_is_hardly_ever_changed() -> None:
+    texts = list(ordinary())
+    assert len(texts) >= 2_000
+    assert len([text for text in texts if find_secrets(text)]) <= 0.005 * len(texts)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_harmless_text_is_not_changed(text: str) -> None:
     assert redact(text) == text
+
+
+def test_a_password_is_removed_wherever_it_is_repeated() -> None:
+    assert redact("tr0ub4dor&3 it is; my password is tr0ub4dor&3") == (
+        "[redacted secret] it is; my password is [redacted secret]"
+    )
+    assert (
+        redact("use tr0ub4dor3 as the database password") == "use [redacted secret] as the database password"
+    )
 
 
 def test_a_private_key_is_removed_even_if_it_is_cut_off() -> None:

@@ -1,24 +1,39 @@
-# ruff: noqa: E501 - a table is easier to read in long lines
 """Redact secrets and remove private spans: in what is stored from a conversation, and in what agents see of notes.
 
-Every pattern starts with a fixed prefix and has a bounded length, so the time is linear in the text. Entropy is not
-used to guess secrets, because a false positive destroys a note.
+`secret_rules.json` has the forms of the keys and tokens of vendors, from gitleaks (`lab/secret_rules.py` writes it).
+`secret_forms` has the others. Text without the hints of a rule is not searched, so ordinary text costs little.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
-
-class Secret(NamedTuple):
-    """The position and kind of a secret in a text."""
-
-    start: int
-    end: int
-    kind: str
+from memoriter.text.secret_forms import (
+    LINK,
+    LONG_RULES,
+    NAME,
+    NAME_HINTS,
+    NUMBER,
+    NUMBER_RULES,
+    PREFIXES,
+    PROSE_RULES,
+    TOKEN_RULES,
+    Secret,
+    by_hint,
+    compiled,
+    has_both,
+    is_plain_value,
+    is_shaped,
+    looks_secret,
+    shape,
+    trimmed,
+)
 
 
 def redact(text: str) -> str:
@@ -55,46 +70,12 @@ def redact_part(part: str, whole: str) -> str:
 def find_secrets(text: str) -> list[Secret]:
     """Find secrets in order, without overlaps. Of two that overlap, the first and longer one is returned.
 
-    Full-width letters and invisible characters do not hide a secret.
+    Full-width letters, invisible characters, letters of other scripts and encoded characters do not hide a secret.
     """
-    if _DISGUISED.search(text):
-        plain, places = _unmask(text)
-        return [Secret(places[one.start], places[one.end - 1] + 1, one.kind) for one in _find(plain)]
-    return _find(text)
-
-
-_DISGUISED = re.compile(
-    "[\u00ad\u200b-\u200d\u2060\ufeff\uff10-\uff19\uff21-\uff3a\uff3f\uff0d\uff41-\uff5a]"
-)
-
-
-def _unmask(text: str) -> tuple[str, list[int]]:
-    """Return the text with plain letters and without invisible characters, and the place of each character."""
-    chars, places = list[str](), list[int]()
-    for place, char in enumerate(text):
-        if not _DISGUISED.match(char):
-            chars.append(char)
-        elif char >= "\uff00" and char != "\ufeff":
-            chars.append(chr(ord(char) - 0xFEE0))
-        else:
-            continue
-        places.append(place)
-    return "".join(chars), places
-
-
-def _find(text: str) -> list[Secret]:
-    lowered = text.lower()
-    found = [
-        secret
-        for rule in SECRET_RULES
-        if any(hint in lowered for hint in rule.hints)
-        for secret in rule.find(text)
-    ]
-    kept: list[Secret] = []
-    for secret in sorted(found, key=lambda one: (one.start, -one.end)):
-        if not kept or secret.start >= kept[-1].end:
-            kept.append(secret)
-    return kept
+    if not _ODD.search(text) or not _DISGUISED.search(text):
+        return _find(text)
+    plain, places = _unmask(text)
+    return [Secret(places[one.start][0], places[one.end - 1][1], one.kind) for one in _find(plain)]
 
 
 _PRIVATE = re.compile(r"<(/?)private\s{0,8}>", re.IGNORECASE)
@@ -118,333 +99,204 @@ def without_private(text: str) -> str:
     return "".join(kept)
 
 
-# ---- rules ----------------------------------------------------------------------------------------------------
+# ---- disguises ------------------------------------------------------------------------------------------------
 
-IsSecret = Callable[[str], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class SecretRule:
-    """One kind of secret. The group ``s`` of the pattern is replaced, or the whole match."""
-
-    kind: str
-    #: Lower-case texts. A text without any of them is not searched.
-    hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    judge: IsSecret | None = None
-
-    def find(self, text: str) -> Iterator[Secret]:
-        group: str | int = "s" if "s" in self.pattern.groupindex else 0
-        at = 0
-        while match := self.pattern.search(text, at):
-            start, end = match.span(group)
-            if self.judge is None or self.judge(match.group(group)):
-                yield Secret(start, end, self.kind)
-                at = max(end, match.start() + 1)
-            else:
-                # What is not a secret may be the name of one: `secret: aws_secret_access_key = …`.
-                at = max(start, match.start() + 1)
-
-
-def _token(kind: str, body: str, *hints: str) -> SecretRule:
-    """Return a rule for a vendor's key, which has a known prefix and is not part of a longer word."""
-    return SecretRule(kind, hints, re.compile(rf"(?<![A-Za-z0-9_]){body}(?![A-Za-z0-9_])"))
-
-
-def _looks_secret(value: str) -> bool:
-    """Return whether a value after ``password:`` looks like a secret, not like prose, code or a placeholder."""
-    if value.startswith(("[redacted", "%", "...", "…", "process.", "os.", "env.")) or _PLACEHOLDER.match(
-        value
-    ):
-        return False
-    kinds = (
-        any(c.isdigit() for c in value),
-        any(c.isalpha() for c in value),
-        any(not c.isalnum() for c in value),
+#: Cyrillic and Greek letters that look like Latin ones.
+_LOOKALIKES = dict(
+    zip(
+        "асԁеһіјоорԛѕԝхуАВСЕНІЈКМОРЅТХУορΑΒΕΗΙΚΜΝΟΡΤΥΧΖ",
+        "acdehijoopqswxyABCEHIJKMOPSTXYopABEHIKMNOPTYXZ",
+        strict=True,
     )
-    return sum(kinds) >= 2 and len(set(value)) > 3 and not _PHRASE.fullmatch(value)
-
-
-#: Variables, templates, stars and function calls in place of a value.
-_PLACEHOLDER = re.compile(
-    r"\$\{|\$\(|\$[A-Za-z_]{1,60}$|\{\{|\{[A-Za-z_. ]{0,60}\}?$|<[A-Za-z_ -]{0,60}>?$|\*{2,}|\([A-Za-z ]{0,60}\)?$"
-    r"|[A-Za-z_][\w.]{0,60}[(\[]"
 )
-_PHRASE = re.compile(r"[A-Za-z]+[-./'’][A-Za-z]+.?|[A-Za-z]+(?:_[A-Za-z]+)+.?")
-
-
-def _luhn(number: str) -> bool:
-    """Return whether this is a card number, by prefix, length and check digit."""
-    digits = [int(c) for c in number if c.isdigit()]
-    head = number.replace(" ", "").replace("-", "")
-    lengths = next((sizes for prefixes, sizes in _CARDS if head.startswith(prefixes)), ())
-    doubled = (d if i % 2 == 0 else sum(divmod(2 * d, 10)) for i, d in enumerate(reversed(digits)))
-    return len(digits) in lengths and sum(doubled) % 10 == 0
-
-
-_CARDS: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...] = (
-    (("34", "37"), (15,)),
-    (("4",), (13, 16, 19)),
-    (tuple(map(str, [*range(51, 56), *range(2221, 2721)])), (16,)),
-    (("6011", "65", "35"), (16,)),
-    (("62",), (16, 17, 18, 19)),
+#: A text without these is not disguised.
+_ODD = re.compile(
+    "[%&\u00ad\u034f\u0370-\u052f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\uff0d\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a\U000e0000-\U000e0fff]"
+)
+_DISGUISED = re.compile(
+    "[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
+    "|[\uff10-\uff19\uff21-\uff3a\uff3f\uff0d\uff41-\uff5a]"
+    f"|(?<=[A-Za-z0-9_-])[{''.join(_LOOKALIKES)}]|[{''.join(_LOOKALIKES)}](?=[A-Za-z0-9_-])"
+    "|%(?:2[DEde]|3[0-9ADad]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])|&#(?:95|x5[Ff]|45|x2[Dd]);"
 )
 
-# Words that name a secret, and what separates them from it.
-_NAMES = (
-    r"pass(?:word|wd|phrase|code)?|pwd|secret|(?:api|access|secret|private|auth|encryption)[ _-]?key(?:[ _-]id)?"
-    r"|(?:auth|access|refresh|bearer|api|bot)[ _-]?token|token|client[ _-]?secret|aws_secret_access_key"
-)
-_CHINESE_NAMES = "密码|口令|密钥|私钥|令牌|密碼|金鑰|權杖|暗号|パスワード|비밀번호"
-_VALUE = r"""(?P<s>(?:<(?![^\s<>]{1,100}>))?[^\s"'`“”‘’，。；、<>]{5,199}[^\s"'`“”‘’，。；、<>,;.:)])"""
 
-#: Prefixes that vendors publish for their keys and tokens. At least 22 characters follow, 16 of them letters and digits in a row.
-PREFIXES = (
-    *(
-        "gsk_",
-        "xai-",
-        "pplx-",
-        "tvly-",
-        "r8_",
-        "lin_api_",
-        "ntn_",
-        "sbp_",
-        "glsa_",
-        "glc_",
-        "sntrys_",
-        "sntryu_",
-        "NRAK-",
-        "PMAK-",
-    ),
-    *(
-        "pscale_tkn_",
-        "pscale_pw_",
-        "dp.pt.",
-        "jina_",
-        "nvapi-",
-        "sq0atp-",
-        "sq0csp-",
-        "EAAA",
-        "EAAG",
-        "AGE-SECRET-KEY-1",
-    ),
-    *(
-        "dckr_pat_",
-        "dckr_oat_",
-        "tskey-",
-        "pcsk_",
-        "figd_",
-        "ATATT3x",
-        "ATBB",
-        "ATCTT3x",
-        "nfp_",
-        "fm2_",
-        "fo1_",
-        "rnd_",
-        "napi_",
-    ),
-    *(
-        "lsv2_pt_",
-        "lsv2_sk_",
-        "ops_",
-        "AKCp",
-        "rubygems_",
-        "squ_",
-        "sqp_",
-        "sqa_",
-        "CCIPAT_",
-        "bkua_",
-        "pul-",
-        "xkeysib-",
-        "xsmtpsib-",
-    ),
-    *(
-        "vercel_",
-        "vcp_",
-        "phc_",
-        "phx_",
-        "re_",
-        "dop_v1_",
-        "oy2",
-        "patk_",
-        "shippo_live_",
-        "lip_",
-        "EZAK",
-        "CFPAT-",
-        "tfp_",
-        "atlasv1.",
-    ),
+def _unmask(text: str) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text in plain letters, without invisible characters, and where each of its characters is."""
+    chars, places, at = list[str](), list[tuple[int, int]](), 0
+    for found in _DISGUISED.finditer(text):
+        chars += text[at : found.start()]
+        places += ((place, place + 1) for place in range(at, found.start()))
+        if plain := _plain(found[0]):
+            chars.append(plain)
+            places.append(found.span())
+        at = found.end()
+    chars += text[at:]
+    places += ((place, place + 1) for place in range(at, len(text)))
+    return "".join(chars), places
+
+
+def _plain(disguised: str) -> str:
+    if disguised[0] == "%":
+        return chr(int(disguised[1:], 16))
+    if disguised[0] == "&":
+        return "_" if "5" in disguised and "4" not in disguised else "-"
+    if "\uff00" < disguised < "\uff5f":
+        return chr(ord(disguised) - 0xFEE0)
+    return _LOOKALIKES.get(disguised, "")
+
+
+# ---- finding --------------------------------------------------------------------------------------------------
+
+_TOKEN_HINTS, _PROSE_HINTS = by_hint(TOKEN_RULES), by_hint(PROSE_RULES)
+
+
+def _find(text: str) -> list[Secret]:
+    lowered = text.lower()
+    if len(lowered) != len(text):  # a letter whose lower case has two characters
+        lowered = "".join(low if len(low := char.lower()) == 1 else char for char in text)
+    found = list[Secret]()  # of two with the same place, the first: what names a vendor says more
+    if runs := list(_RUN.finditer(text)):
+        found += _tokens(text, lowered, [run for run in runs if _LONG.search(run[0])])
+        for hint in [hint for hint in _TOKEN_HINTS if hint in lowered]:
+            found += (secret for rule in _TOKEN_HINTS[hint] for secret in rule.find(text))
+    for hint in [hint for hint in _PROSE_HINTS if hint in lowered]:
+        found += (secret for rule in _PROSE_HINTS[hint] for secret in rule.find(text))
+    if NUMBER.search(text):
+        found += (secret for rule in NUMBER_RULES for secret in rule.find(text))
+    found += _named(text, lowered)
+    found += [again for secret in found for again in _repeated(text, secret)]
+    kept: list[Secret] = []
+    for secret in sorted(found, key=lambda one: (one.start, -one.end)):
+        if not kept or secret.start >= kept[-1].end:
+            kept.append(secret)
+    return kept
+
+
+def _repeated(text: str, secret: Secret) -> Iterator[Secret]:
+    """Yield the other places of a value that only a name announced."""
+    value = text[secret.start : secret.end]
+    if secret.kind in ("secret", "password") and len(value) >= _MIN_PIECE and has_both(value):
+        for place in re.finditer(re.escape(value), text):
+            yield Secret(*place.span(), secret.kind)
+
+
+# ---- tokens ---------------------------------------------------------------------------------------------------
+
+#: A token has at least 14 characters. Text without such a run has none.
+_RUN = re.compile(r"[!-~]{14,}")
+#: The shortest key after the name of a vendor has 15 characters of these.
+_LONG = re.compile(r"[A-Za-z0-9_-]{15}")
+_DIGIT = re.compile("[0-9]")
+#: A token that is longer than its rule says ends here.
+_REST = re.compile(r"[A-Za-z0-9_+/=-]*")
+
+
+class _VendorRule(NamedTuple):
+    kind: str
+    pattern: str
+    entropy: float
+    named: bool
+
+
+class _VendorRules(NamedTuple):
+    #: By keyword: the rules of tokens, which have the keyword in them, and the rules of values after a vendor's name.
+    tokens: dict[str, tuple[_VendorRule, ...]]
+    named: dict[str, tuple[_VendorRule, ...]]
+    #: The kinds of tokens by their beginnings.
+    prefixes: dict[str, str]
+    shape: str
+
+
+@cache
+def _vendor_rules() -> _VendorRules:
+    data = json.loads(Path(__file__).with_name("secret_rules.json").read_text("utf-8"))
+    tokens, named = dict[str, tuple[_VendorRule, ...]](), dict[str, tuple[_VendorRule, ...]]()
+    for kind, words, pattern, least in data["tokens"]:
+        for word in words:
+            tokens[word] = (*tokens.get(word, ()), _VendorRule(kind, pattern, least, False))
+    for kind, words, name, value, least in data["named"]:
+        pattern = rf"(?i){name}{_AFTER_VENDOR}(?P<s>{value})(?![A-Za-z0-9_])"
+        for word in words:
+            named[word] = (*named.get(word, ()), _VendorRule(kind, pattern, least, True))
+    prefixes = data["prefixes"] | PREFIXES
+    return _VendorRules(tokens, named, prefixes, shape(prefixes))
+
+
+#: Between the name of a vendor and its key: more words, then a sign or a verb.
+_AFTER_VENDOR = (
+    r"""(?P<between>[ \t\w.'"-]{0,25}?)\s{0,3}(?:=>|\|\||[:?]?=|[:>,：]|\bis\b|是|为)[\x60'"\s=]{0,5}"""
+)
+_NO_KEY = re.compile(
+    r"commit|sha|hash|digest|checksum|revision|version|build|issue|\bids?\b|_id$", re.IGNORECASE
 )
 
-SECRET_RULES: tuple[SecretRule, ...] = (
-    SecretRule(
-        "private key",
-        ("private key",),
-        re.compile(
-            r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-            r"(?:(?:[^-]|-(?!----)){0,20000}+-----END [A-Z ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-            r"|(?:(?:\\n|\s){0,4}+[A-Za-z0-9+/=]{16,100}+){0,400}+)"  # cut off before its end
-        ),
-    ),
-    _token("anthropic key", r"sk-ant-[A-Za-z0-9_-]{16,200}", "sk-ant-"),
-    _token("openai key", r"sk-(?!ant-)(?:[a-z]{2,10}-)?[A-Za-z0-9_-]{20,220}", "sk-"),
-    _token(
-        "github token",
-        r"(?:gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{22,255})",
-        "gh",
-        "github_pat_",
-    ),
-    _token("gitlab token", r"gl(?:pat|ptt|dt|rt|cbt|ft|soat|imt|agent)-[A-Za-z0-9_-]{20,200}", "gl"),
-    _token("aws key", r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}", "akia", "asia", "abia", "acca"),
-    _token("slack token", r"(?:xox[abceoprs]|xapp)-[A-Za-z0-9-]{10,250}", "xox", "xapp-"),
-    SecretRule(
-        "webhook",
-        (
-            "hooks.slack.com",
-            "/api/webhooks/",
-            "qyapi.weixin",
-            "oapi.dingtalk",
-            "open.feishu",
-            "open.larksuite",
-        ),
-        re.compile(
-            r"https://(?:hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_+-]{20,200}"
-            r"|(?:\w{1,10}\.)?discord(?:app)?\.com/api/webhooks/\d{5,30}/[\w-]{20,120}"
-            r"|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=[\w-]{10,80}"
-            r"|oapi\.dingtalk\.com/robot/send\?access_token=\w{20,100}"
-            r"|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/[\w-]{20,80})"
-        ),
-    ),
-    _token("google key", r"AIza[A-Za-z0-9_-]{35}", "aiza"),
-    _token(
-        "google token", r"(?:ya29\.[A-Za-z0-9_-]{20,300}|GOCSPX-[A-Za-z0-9_-]{20,60})", "ya29.", "gocspx-"
-    ),
-    _token("stripe key", r"[rsp]k_(?:live|test)_[A-Za-z0-9]{16,200}", "k_live_", "k_test_"),
-    _token("webhook key", r"whsec_[A-Za-z0-9+/]{20,100}", "whsec_"),
-    _token("sendgrid key", r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{30,64}", "sg."),
-    _token("twilio key", r"SK[0-9a-f]{32}", "sk"),
-    _token("npm token", r"npm_[A-Za-z0-9]{30,60}", "npm_"),
-    _token("pypi token", r"pypi-[A-Za-z0-9_-]{40,300}", "pypi-"),
-    _token("hugging face token", r"hf_[A-Za-z0-9]{30,60}", "hf_"),
-    _token("telegram token", r"\d{8,10}:AA[A-Za-z0-9_-]{30,40}", ":aa"),
-    _token("discord token", r"[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}", "."),
-    _token("digitalocean token", r"do[opr]_v1_[a-f0-9]{64}", "_v1_"),
-    _token("shopify token", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}", "shp"),
-    _token("databricks token", r"dapi[a-f0-9]{32}(?:-\d)?", "dapi"),
-    _token("alibaba key", r"LTAI[A-Za-z0-9]{12,26}", "ltai"),
-    _token("tencent key", r"AKID[A-Za-z0-9]{13,40}", "akid"),
-    _token("memoriter token", r"mmr_[A-Za-z0-9_-]{30,60}", "mmr_"),
-    _token("notion token", r"secret_[A-Za-z0-9]{32,60}", "secret_"),
-    _token("mailgun key", r"key-(?=[a-z]{0,31}\d)[0-9a-z]{32}", "key-"),
-    _token("heroku key", r"HRKU-[A-Za-z0-9_-]{30,80}", "hrku-"),
-    _token("dropbox token", r"sl\.[A-Za-z0-9_-]{40,300}", "sl."),
-    SecretRule(
-        "heroku key",
-        ("heroku",),
-        re.compile(r"(?i)heroku[^\n]{0,40}?(?P<s>[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})(?![0-9a-f-])"),
-    ),
-    SecretRule(
-        "azure secret",
-        ("q~",),
-        re.compile(r"(?<![\w~.-])[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,40}(?![A-Za-z0-9_~-])"),
-    ),
-    SecretRule(
-        "password",
-        ("curl",),
-        re.compile(
-            r"""(?i)(?<![\w.])curl\s[^\n]{0,200}?(?:-u|--user)[ =]{0,2}["']?[^\s:"']{1,100}:(?P<s>[^\s"']{3,200})"""
-        ),
-        lambda value: not value.startswith(("[redacted", "$", "<", "{")),
-    ),
-    SecretRule(
-        "password",
-        ("machine", "default"),
-        re.compile(
-            r"(?i)(?<!\w)(?:machine\s{1,4}\S{1,200}|default)\s{1,8}login\s{1,4}\S{1,100}\s{1,8}password\s{1,4}(?P<s>\S{3,200})"
-        ),
-        lambda value: not value.startswith(("[redacted", "$", "<", "{")),
-    ),
-    SecretRule(
-        "cookie",
-        ("cookie:",),
-        re.compile(
-            r"(?i)(?<!\w)(?:set-)?cookie:\s{0,3}(?P<s>[\w.-]{1,60}=[^\s;,]{8,1000}(?:;\s?[\w.-]{1,60}=[^\s;,]{1,1000}){0,30})"
-        ),
-    ),
-    SecretRule(
-        "cookie",
-        ("sess", "connect.sid"),
-        re.compile(
-            r"(?i)(?<![\w.])(?:sess(?:ion)?_?(?:id|token)|jsessionid|phpsessid|connect\.sid)=(?P<s>[A-Za-z0-9%._-]{16,200})"
-        ),
-    ),
-    SecretRule(
-        "private key",
-        ("client-key-data",),
-        re.compile(r"client-key-data:\s{0,4}(?P<s>[A-Za-z0-9+/=]{20,20000})"),
-    ),
-    SecretRule(
-        "seed phrase",
-        ("seed", "recovery", "mnemonic", "backup", "助记词", "助記詞"),
-        re.compile(
-            r"(?:(?i:(?:seed|recovery|backup)\s{1,3}(?:phrase|words?)|mnemonic)|助记词|助記詞)[^\n:：]{0,30}?(?:[:：]|\b(?:is|are)\b|是)\s{0,4}"
-            r"""["'“]?(?P<s>(?:\d{0,2}\.? ?[a-z]{3,8}[ ,\n]{1,3}){11,23}[a-z]{3,8})"""
-        ),
-    ),
-    _token("vault token", r"hv[sbr]\.[A-Za-z0-9_-]{20,200}", "hvs.", "hvb.", "hvr."),
-    SecretRule(
-        "key",
-        tuple(prefix.lower() for prefix in PREFIXES),
-        re.compile(
-            rf"(?<![A-Za-z0-9_])(?:{'|'.join(map(re.escape, PREFIXES))})[A-Za-z0-9_-][A-Za-z0-9_.+/-]{{20,250}}[A-Za-z0-9_=-]"
-        ),
-        # Names in code have short parts; a key has a long one with a digit.
-        lambda value: any(re.search(r"\d", run) for run in re.findall(r"[A-Za-z0-9]{16,}", value)),
-    ),
-    _token(
-        "azure key",
-        r"(?:AccountKey|SharedAccessKey|sig)=[A-Za-z0-9+/%]{40,120}={0,2}",
-        "accesskey=",
-        "accountkey=",
-        "sig=",
-    ),
-    _token("jwt", r"eyJ[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]{8,2000}", "eyj"),
-    SecretRule(
-        "bearer token",
-        ("bearer", "basic"),
-        re.compile(
-            r"(?i)(?<![a-z])(?:bearer|authorization: ?basic)\s{1,3}(?P<s>[A-Za-z0-9._~+/-]{16,2000}={0,2})"
-        ),
-        lambda value: any(c.isdigit() for c in value),
-    ),
-    SecretRule(
-        "password",
-        ("://",),
-        re.compile(
-            r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\[\]]{0,100}:(?P<s>[^\s/@]{1,200})@"
-        ),
-        lambda value: not value.startswith(("[redacted", "<", "$", "{", "*")),
-    ),
-    SecretRule(
-        "secret",
-        ("pass", "pwd", "secret", "key", "token"),
-        re.compile(
-            rf"""(?i)(?<![a-z])(?:{_NAMES})["'`]?(?:\s(?:for|of|to|on|at|in)\s[^\n:=,.;]{{1,40}}?)?\s{{0,3}}(?:=>|:=|[:=：＝]|\bis\b)\s{{0,3}}["'`“]?{_VALUE}"""
-        ),
-        _looks_secret,
-    ),
-    SecretRule(
-        "secret",
-        ("密", "口令", "私钥", "令牌", "金鑰", "權杖", "暗号", "パスワード", "비밀번호"),
-        re.compile(
-            rf"""(?:{_CHINESE_NAMES})\s{{0,3}}(?:[:=：＝]|是|为|為|は|는)\s{{0,3}}["'`“「]?(?P<s>[!-~]{{6,200}})"""
-        ),
-        _looks_secret,
-    ),
-    SecretRule(
-        "card number",
-        tuple("0123456789"),
-        re.compile(r"(?<![A-Za-z0-9_.-])\d(?:[ -]?\d){12,18}(?![A-Za-z0-9_-]|\.\d)"),
-        _luhn,
-    ),
-)
+
+def _tokens(text: str, lowered: str, runs: list[re.Match[str]]) -> Iterator[Secret]:
+    if not runs:
+        return
+    vendors = _vendor_rules()
+    joined = "\n".join(run[0] for run in runs).lower()
+    found = [rule for word in vendors.tokens if word in joined for rule in vendors.tokens[word]]
+    if _DIGIT.search(joined):
+        found += [rule for word in vendors.named if word in lowered for rule in vendors.named[word]]
+    for rule in dict.fromkeys(found):
+        yield from _vendor_matches(text, rule)
+    for run in runs:
+        for one in compiled(vendors.shape).finditer(text, *run.span()):
+            if is_shaped(one):
+                yield Secret(*one.span(), vendors.prefixes.get(one["known"], "key"))
+        yield from (secret for rule in LONG_RULES for secret in rule.find(text, *run.span()))
+
+
+def _vendor_matches(text: str, rule: _VendorRule) -> Iterator[Secret]:
+    for match in compiled(rule.pattern, re.ASCII).finditer(text):
+        start, end = match.span("s") if rule.named else match.span(match.lastindex or 0)
+        if rule.entropy and _entropy(text[start:end]) < rule.entropy:
+            continue
+        if rule.named and (_NO_KEY.search(match["between"]) or not re.search(r"\d", match["s"])):
+            continue
+        rest = _REST.match(text, end)
+        yield Secret(start, rest.end() if rest and not rule.named else end, rule.kind)
+
+
+def _entropy(text: str) -> float:
+    """Return the Shannon entropy in bits per character."""
+    shares = [text.count(char) / len(text) for char in set(text)]
+    return -sum(share * math.log2(share) for share in shares)
+
+
+# ---- values that a name announces -----------------------------------------------------------------------------
+
+_LAST_WORD = re.compile(r"[!-~]{6,100}$")
+
+
+def _named(text: str, lowered: str) -> Iterator[Secret]:
+    """Yield the values that a name announces: `password: x`, `密码是 x`, `x as the password`."""
+    for hint in [hint for hint in NAME_HINTS if hint in lowered]:
+        words = NAME_HINTS[hint]
+        at = lowered.find(hint)
+        while at >= 0:
+            if not words or lowered[max(0, at - 14) : at].rstrip(" _-").endswith(words):
+                yield from _value_after(text, at) or _value_before(text, at)
+            at = lowered.find(hint, at + 1)
+
+
+def _value_after(text: str, at: int) -> list[Secret]:
+    if match := compiled(NAME).match(text, at):
+        value = trimmed(match["s"])
+        if looks_secret(value, match):
+            return [Secret(match.start("s"), match.start("s") + len(value), "secret")]
+    return []
+
+
+def _value_before(text: str, at: int) -> list[Secret]:
+    window = text[max(0, at - 60) : at]
+    if (link := compiled(LINK).search(window)) and (
+        word := _LAST_WORD.search(text, max(0, at - 160), at - len(link[0]))
+    ):
+        value = word[0].strip("\"'`(")
+        if has_both(value) and is_plain_value(value):
+            start = word.start() + word[0].index(value)
+            return [Secret(start, start + len(value), "secret")]
+    return []
