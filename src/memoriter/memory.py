@@ -9,6 +9,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
@@ -135,6 +136,7 @@ class Memory:
         path_prefix: str | None = None,
         collection: str | None = None,
         session: str | None = None,
+        as_of: date | str | None = None,
         masked: bool = False,
     ) -> Answer:
         """Return the few lines that answer the query, best first, each with its citation and its score.
@@ -142,7 +144,8 @@ class Memory:
         Notes, sessions and entries are searched together, unless ``source`` names one of them, or ``collection``
         the notes of one collection, which raises `NotFound` if there is no such collection. Keyword arguments
         replace fields of a `Query`. Failures do not raise: the answer's ``degraded`` says what is missing. An
-        answer for an agent is ``masked``: secrets in it are replaced by their kind.
+        answer for an agent is ``masked``: secrets in it are replaced by their kind. ``as_of`` is a day, such as
+        "2026-03-01": the answer is what was valid then, from entries and from notes and sessions up to that day.
 
         Each hit has a ``confidence``. If none is likely to answer, ``relevant`` is false and the hits are the nearest
         lines. Without ``min_score``, hits that are far less likely to answer than the best are left out.
@@ -155,6 +158,7 @@ class Memory:
             path_prefix=path_prefix,
             collection=collection,
             session=session,
+            as_of=as_of.isoformat()[:10] if isinstance(as_of, date) else as_of,
         )
         return self._parts.search.search(query, masked=masked)
 

@@ -39,6 +39,7 @@ from memoriter.records import Answer, Excerpt, Hit, Query, Recall, Saved, Source
 from memoriter.search.freshness import SIMILAR, Lookup, refresh
 from memoriter.search.shape import (
     FITTED_MODEL,
+    add_earlier,
     conclude,
     for_prompt,
     identifiers,
@@ -48,6 +49,7 @@ from memoriter.search.shape import (
     parse_citation,
     shows_citations,
 )
+from memoriter.search.when import label_plans, local_day, past_span, read_day
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
 
@@ -289,6 +291,8 @@ class MemorySearch:
         if query.source not in (None, *SOURCES):
             message = f"There is no source {query.source!r}. The sources are: {', '.join(SOURCES)}."
             raise BadArgument(message, "source")
+        if query.as_of is not None:
+            query = replace(query, as_of=read_day(query.as_of).isoformat())
         if query.collection is None:
             return self._search(query, masked=masked)
         # The index holds the notes of all folders.
@@ -307,9 +311,11 @@ class MemorySearch:
 
     def _search(self, query: Query, *, masked: bool) -> Answer:
         answer = judge(self._find(query), query.text)
-        answer = replace(
-            answer, hits=refresh(query.text, answer.hits, self._lookup(query))[: self._limit(query)]
-        )
+        if query.as_of is None and (span := past_span(query.text, local_day())):
+            then = self._find(replace(query, as_of=span[1].isoformat()))
+            answer = add_earlier(answer, judge(then, query.text))
+        hits = refresh(query.text, answer.hits, self._lookup(query))[: self._limit(query)]
+        answer = replace(answer, hits=label_plans(hits, local_day()))
         answer = conclude(answer, cut=query.min_score is None)
         return self._mask_secrets(answer) if masked else answer
 
@@ -323,6 +329,9 @@ class MemorySearch:
             answer = Answer((), "none", "", citations=cited, unknown=identifiers(query.text))
         else:
             answer = self._parts.engine.search(query)
+        if query.as_of:  # an external engine may know no days
+            dated = tuple(hit for hit in answer.hits if hit.date and hit.date <= query.as_of)
+            answer = replace(answer, hits=dated)
         if query.source in (None, "entries") and query.path_prefix is None:
             return self._with_entries(answer, query)
         return answer

@@ -15,6 +15,7 @@ SENTENCES: Mapping[str, str] = {
     # Why something was added to a prompt, or left out.
     "recall.fits": "relevant, score {score}",
     "recall.weak": "not relevant enough: confidence {confidence} is below {threshold}",
+    "recall.past_plan": "a plan for {days}, which have passed",
     "recall.enough": "enough of this kind was added already",
     "recall.no_room": "no room was left",
     "recall.duplicate": "another line says the same",

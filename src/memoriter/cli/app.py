@@ -126,6 +126,12 @@ def search(
     collection: Annotated[
         str | None, typer.Option("--collection", "-c", help="Only search the notes of this collection.")
     ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DAY", help="Search what was valid on a day, such as 2026-03-01.", show_default=False
+        ),
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score is computed.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -145,6 +151,7 @@ def search(
             source=source,
             path_prefix=path,
             collection=collection,
+            as_of=as_of,
         )
         threshold = memory.settings.retrieval.min_confidence
     render.show(

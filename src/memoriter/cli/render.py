@@ -202,6 +202,8 @@ def _print_hit(out: Console, number: int, hit: Hit, explain: bool) -> None:
         out.print(Text(f"   superseded by {plain(hit.superseded_by)}", "yellow"))
     if hit.newer:
         out.print(Text(f"   {hit.date or ''}  newer: {plain(hit.newer)}", "yellow"))
+    if hit.planned:
+        out.print(Text(f"   planned for {hit.planned}", "yellow"))
     out.print(Text(indent(plain(hit.snippet).strip("\n"), "   ")))
     if explain:
         for part in hit.explain.parts:

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from typing import Protocol
 
 from memoriter.entries.capture_rules import (
@@ -30,7 +30,7 @@ from memoriter.entries.capture_rules import (
 )
 from memoriter.entries.drafts import Draft, from_share
 from memoriter.records import EntryType
-from memoriter.search.when import add_dates
+from memoriter.search.when import add_dates, local_day
 from memoriter.text import width
 from memoriter.text.pasted import own_words
 from memoriter.text.redaction import redact, without_private
@@ -105,7 +105,7 @@ def day_of(turn: TurnLike, now: float | None = None) -> date:
     """Return the day of a turn, or today if the turn has no time."""
     at = getattr(turn, "time", None)
     at = at if at is not None else time.time() if now is None else now
-    return datetime.fromtimestamp(at).astimezone().date()  # the speaker's calendar, not UTC
+    return local_day(at)  # the speaker's calendar, not UTC
 
 
 def _of_turn(text: str, session: str | None, limits: CaptureLimits) -> list[Draft]:

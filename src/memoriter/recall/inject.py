@@ -36,7 +36,8 @@ from memoriter.records import (
     Turn,
     is_trusted_like,
 )
-from memoriter.search.freshness import Lookup
+from memoriter.search.freshness import Lookup, asks_about_the_past
+from memoriter.search.when import ended_plan, label_plans, local_day
 from memoriter.sentences import sentence
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.text import estimate_tokens, query_terms
@@ -146,6 +147,13 @@ def _whose(trust: Trust, source: str = "") -> Whose:
     if trust == "owner":
         return "imported" if source.startswith(IMPORTED) else "owner"
     return "outside" if trust == "untrusted" else trust
+
+
+def _aged(one: Candidate, days: str | None, *, past: bool) -> Candidate:
+    """Refuse a plan whose days have passed. A question about the past gets it together with them."""
+    if days and past:
+        return replace(one, line=replace(one.line, date=f"{days} (planned)"))
+    return replace(one, refused=sentence("recall.past_plan", days=days)) if days and not one.refused else one
 
 
 def _weakness(confidence: float | None, least: float) -> str:
@@ -326,8 +334,18 @@ class Injector:
                 query, limit=budget.candidates, threshold=budget.threshold, beside=answer.hits, trust=TRUSTED
             )
         notes, entries, dated = judge_together(query, answer, found, self.lookup)
-        candidates = [of_note(hit, show_places, budget.min_confidence, dated=dated) for hit in notes]
-        candidates += [of_entry(hit, show_places, budget.min_confidence, dated=dated) for hit in entries]
+        least, today = budget.min_confidence, local_day(self._clock())
+        past = asks_about_the_past(query)
+        candidates = [
+            *(
+                _aged(of_note(hit, show_places, least, dated=dated), hit.planned, past=past)
+                for hit in label_plans(notes, today)
+            ),
+            *(
+                _aged(of_entry(hit, show_places, least, dated=dated), ended_plan(hit.entry, today), past=past)
+                for hit in entries
+            ),
+        ]
         return candidates, answer.degraded or found.degraded
 
     def brief(
@@ -349,7 +367,9 @@ class Injector:
             )
             found = [self.entries.list(sort="importance", limit=MAX_BRIEF_ENTRIES, **kind) for kind in kinds]
             entries = {entry.id: entry for entry in itertools.chain(*found)}
-            best = weigh(entries.values(), frozenset(sessions))[: budget.candidates]
+            today = local_day(self._clock())
+            current = [entry for entry in entries.values() if not ended_plan(entry, today)]
+            best = weigh(current, frozenset(sessions))[: budget.candidates]
             candidates = [entry_as(entry, score, parts, show_places) for entry, parts, score in best]
             language = language_of(" ".join(one.line.text for one in candidates))
             fitted = self._fit(candidates, budget, language)

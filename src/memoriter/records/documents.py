@@ -255,6 +255,8 @@ class Query:
     session: str | None = None
     #: False leaves the reranker out, which takes most of the time.
     rerank: bool = True
+    #: Search what was valid on this day, "YYYY-MM-DD". Notes without a date are left out.
+    as_of: str | None = None
 
     @classmethod
     def of(cls, query: str | Query, **fields: Any) -> Query:
@@ -317,6 +319,8 @@ class Hit:
     superseded_by: str | None = None
     #: The place of a newer line about the same thing. Both may stand.
     newer: str | None = None
+    #: The days that it was planned for, such as "2026-07", if they have passed.
+    planned: str | None = None
 
     @property
     def level(self) -> Level | None:

@@ -63,9 +63,10 @@ class Entry:
     session: str | None = None
     #: The place in the session, or the interface that added it.
     source: str | None = None
+    #: When it was said.
     created_at: float = 0.0
     updated_at: float = 0.0
-    #: When it became true.
+    #: When it became true: when it was said, or when a statement that it refines was said.
     valid_from: float = 0.0
     #: None means never.
     expires_at: float | None = None
@@ -87,6 +88,15 @@ class Entry:
         return (
             datetime.fromtimestamp(self.valid_from, UTC).date().isoformat() if self.valid_from > 0 else None
         )
+
+    def valid_until(self, successor: Entry | None) -> float | None:
+        """Return when it stops being true: when its successor became true, or when it expires; None if neither.
+
+        ``successor`` is the entry that superseded it.
+        """
+        if self.superseded_by:
+            return successor.valid_from if successor else self.updated_at
+        return self.expires_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from itertools import combinations
 
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.search.changes import NEAR, Change, Judge, announces_change, change
+from memoriter.search.when import local_day, past_span
 from memoriter.text import query_terms, token_set
 from memoriter.text.dates import has_digit
 from memoriter.text.words import unless_abbreviated
@@ -51,9 +52,8 @@ SIMILAR, READ = 8, 3
 MAX_BYTES = 400
 
 _PAST = re.compile(
-    r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|earlier|originally|at first|in the past|back then"
-    r"|last (?:year|winter|spring|summer|autumn|fall))\b"
-    r"|以前|之前|原来|原來|过去|過去|曾经|曾經|从前|從前|当初|當初|最初|上一[个個任家份]|前任|去年|前年|那时|那時",
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|earlier|originally|at first|in the past|back then)\b"
+    r"|以前|之前|原来|原來|过去|過去|曾经|曾經|从前|從前|当初|當初|最初|上一[个個任家份]|前任|那时|那時",
     re.IGNORECASE,
 )
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
@@ -114,10 +114,10 @@ class _Statement:
 def asks_about_the_past(query: str) -> bool:
     """Return whether a question is about what was, not about what is.
 
-    >>> [asks_about_the_past(query) for query in ("Where did I live before?", "我以前住在哪里", "where do I live")]
+    >>> [asks_about_the_past(query) for query in ("Where did I live before?", "我去年住在哪里", "where do I live")]
     [True, True, False]
     """
-    return bool(_PAST.search(query))
+    return bool(_PAST.search(query)) or past_span(query, local_day()) is not None
 
 
 def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:

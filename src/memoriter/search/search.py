@@ -59,6 +59,9 @@ SHORTLIST = 32
 #: The hits are chosen from this many times as many chunks, since some join others.
 DEPTH = 3
 
+#: How many times as many candidates a search of an earlier day looks at.
+AS_OF_WIDTH = 10
+
 #: The weight of a date in the query, relative to 1 for keywords and vectors together.
 DATE_WEIGHT = 0.3
 
@@ -187,7 +190,8 @@ class Searcher:
         limit = self.options.max_results if query.max_results is None else max(0, query.max_results)
         min_score = self.options.min_score if query.min_score is None else query.min_score
         with self.index.snapshot():
-            candidates = self._propose(query, max(self.options.candidates, limit))
+            wider = AS_OF_WIDTH if query.as_of else 1  # most candidates may be newer
+            candidates = self._propose(query, wider * max(self.options.candidates, limit))
             scores = rank.total_scores(self._legs(candidates))
             # A few more than requested are enough for what the ranking still drops or reorders.
             shortlist = rank.best(scores, max(2 * limit, SHORTLIST))
@@ -215,7 +219,23 @@ class Searcher:
             days.append(NamedDays(span, frozenset(match.rowid for match in matches)))
         proposed = {*keywords.values, *(row for named in days for row in named.rows)}
         cosines = complete(vectors, self.index, self.embedder, proposed, keywords.values)
-        return Candidates(terms, keywords, vectors, cosines, days)
+        found = Candidates(terms, keywords, vectors, cosines, days)
+        return self._until(query.as_of, found) if query.as_of else found
+
+    def _until(self, day: str, found: Candidates) -> Candidates:
+        """Return only the candidates of dated notes up to a day."""
+        rows = {row for row, date_ in self.index.dates_of(found.rows).items() if date_ <= day}
+
+        def kept(values: Mapping[int, float]) -> dict[int, float]:
+            return {row: value for row, value in values.items() if row in rows}
+
+        return replace(
+            found,
+            keywords=replace(found.keywords, values=kept(found.keywords.values)),
+            vectors=replace(found.vectors, values=kept(found.vectors.values)),
+            cosines=kept(found.cosines),
+            days=[replace(named, rows=rows.intersection(named.rows)) for named in found.days],
+        )
 
     def _legs(self, candidates: Candidates) -> list[Leg]:
         """Return the weighted legs that found something."""

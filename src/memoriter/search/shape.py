@@ -284,6 +284,8 @@ FITTED_MODEL = "memoriter-embed-1"
 NEAREST = 3
 #: A hit with less than this share of the best confidence is left out, because relevance ends before it.
 MIN_CONFIDENCE_SHARE = 0.1
+#: How much the confidence of what was valid at the time of a question counts, compared with what was said later.
+EARLIER = 2.0
 #: The coverage of a hit that contains every word of the query, with room for rounding.
 ALL_WORDS = 0.999
 #: Words, or pairs of Chinese characters, of a query that can be a list of keywords.
@@ -352,6 +354,18 @@ def judge(answer: Answer, query: str) -> Answer:
         found = [value and min(value, _CAPPED) for value in found]
     hits = (replace(hit, confidence=value) for hit, value in zip(answer.hits, found, strict=True))
     return replace(answer, hits=tuple(hits))
+
+
+def add_earlier(answer: Answer, earlier: Answer) -> Answer:
+    """Add what was valid at the time that a question is about. It comes first if it answers about as well."""
+    known = {(hit.path, hit.start_line): hit for hit in (*earlier.hits, *answer.hits)}
+    then = {(hit.path, hit.start_line) for hit in earlier.hits}
+
+    def weight(hit: Hit) -> float:
+        return (hit.confidence or 0.0) * (EARLIER if (hit.path, hit.start_line) in then else 1.0)
+
+    hits = tuple(sorted(known.values(), key=weight, reverse=True))
+    return replace(answer, hits=hits, degraded=answer.degraded or earlier.degraded)
 
 
 def conclude(answer: Answer, *, cut: bool) -> Answer:

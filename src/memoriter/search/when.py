@@ -10,10 +10,13 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from itertools import chain, islice
 
+from memoriter.errors import BadArgument
+from memoriter.records import Entry, EntryType, Hit
 from memoriter.text.dates import find_dates, read_number
 from memoriter.text.tokens import fold_variants
 
@@ -237,6 +240,46 @@ def past_plan(text: str, said: date | None, today: date) -> str | None:
     spans = [planned_for(line, said) for line in lines]
     ended = [span for span in spans if span and span[1] < today]
     return name_days(max(ended)) if len(ended) == len(spans) else None
+
+
+#: Types of entries that hold beyond a day that they name.
+_LASTING: tuple[EntryType, ...] = ("technical_decision", "workflow", "skill")
+
+
+def plan_of(entry: Entry) -> Span | None:
+    """Return the days that an entry looks ahead to from the day on which it was said."""
+    return None if entry.type in _LASTING else planned_for(entry.text, local_day(entry.created_at))
+
+
+def ended_plan(entry: Entry, today: date) -> str | None:
+    """Return the days that an entry was planned for, if they have passed."""
+    span = plan_of(entry)
+    return name_days(span) if span and span[1] < today else None
+
+
+def label_plans(hits: Iterable[Hit], today: date) -> tuple[Hit, ...]:
+    """Return the hits with the days of plans that have passed."""
+
+    def planned(hit: Hit) -> str | None:
+        if hit.entry is not None:
+            return ended_plan(hit.entry.entry, today)
+        return past_plan(hit.snippet, date.fromisoformat(hit.date) if hit.date else None, today)
+
+    return tuple(replace(hit, planned=planned(hit)) for hit in hits)
+
+
+def local_day(seconds: float | None = None) -> date:
+    """Return the day of a time, or today, in the calendar of this machine."""
+    at = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return at.astimezone().date()
+
+
+def read_day(text: str) -> date:
+    """Return the day of a search of an earlier time, or raise `BadArgument`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise BadArgument(f"`as_of` must be a day such as 2026-03-01, not {text[:40]!r}.", "as_of") from None
 
 
 def past_span(query: str, today: date) -> Span | None:

@@ -43,6 +43,9 @@ class SearchArguments(Arguments):
     collection: str | None = Field(
         default=None, max_length=64, description="Search only this named folder of notes."
     )
+    as_of: str | None = Field(
+        default=None, max_length=10, description="Answer with what was valid on this day: YYYY-MM-DD."
+    )
 
 
 class ExplainedSearchArguments(SearchArguments):
@@ -81,6 +84,7 @@ class HitJson(Shape):
     date: str | None = omitted_if_none("The day of the lines.")
     superseded_by: str | None = omitted_if_none("The place of a newer statement, which says otherwise.")
     newer: str | None = omitted_if_none("The place of a newer line about the same thing. Both may stand.")
+    planned: str | None = omitted_if_none("The days that it was planned for. They have passed.")
 
 
 class ExplainedHitJson(HitJson):
@@ -145,6 +149,7 @@ def _query(call: Call[SearchArguments], path_prefix: str | None = None) -> Query
         path_prefix=path_prefix,
         collection=asked.collection,
         session=call.session,
+        as_of=asked.as_of,
     )
 
 
@@ -175,19 +180,8 @@ def _search(call: Call[ExplainedSearchArguments]) -> ExplainedSearchResult:
 
 def _origin(answer: Answer) -> dict[str, Any]:
     """Return which embedder found the hits, and what was missing."""
-    return {
-        name: getattr(answer, name)
-        for name in (
-            "provider",
-            "model",
-            "fallback",
-            "citations",
-            "relevant",
-            "unknown",
-            "notice",
-            "degraded",
-        )
-    }
+    names = ["provider", "model", "fallback", "citations", "relevant", "unknown", "notice", "degraded"]
+    return {name: getattr(answer, name) for name in names}
 
 
 # ---- memory_get ---------------------------------------------------------------------------------------------------

@@ -171,6 +171,8 @@ export const WORDS = {
   "level.medium": ["medium confidence", "可能相关"],
   "level.low": ["low confidence", "多半无关"],
   "hit.superseded": ["superseded", "已被取代"],
+  "hit.newer": ["there is a newer line", "有更新的说法"],
+  "hit.planned": ["planned for {days}", "原定于 {days}"],
   "search.threshold": ["An agent would be given what is above this line.", "只有这条线以上的内容会提供给智能体。"],
   "search.threshold.none": ["Nothing fits well enough for an agent. These are the nearest lines.", "没有足够相关、可以提供给智能体的内容。以下是最接近的几条。"],
   "search.none": ["No results.", "没有找到结果。"],
@@ -574,6 +576,7 @@ export const WORDS = {
 
   "code.recall.fits": ["relevant, score {score}", "相关，得分 {score}"],
   "code.recall.weak": ["Not relevant enough: confidence {confidence} is below {threshold}", "不够相关：置信度 {confidence} 低于 {threshold}"],
+  "code.recall.past_plan": ["a plan for {days}, which have passed", "计划的日期 {days} 已过"],
   "code.recall.enough": ["enough of this kind was added already", "同类内容已经够多"],
   "code.recall.no_room": ["no room was left", "篇幅已满"],
   "code.recall.duplicate": ["another line says the same", "另一行内容相同"],

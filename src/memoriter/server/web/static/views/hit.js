@@ -29,6 +29,8 @@ export function hitCard(hit) {
       trust(hit.trust),
       hit.level && el("span", { class: "faint" }, t(`level.${hit.level}`)),
       hit.supersededBy && el("span", { class: "faint", title: hit.supersededBy }, t("hit.superseded")),
+      hit.newer && el("span", { class: "faint", title: hit.newer }, t("hit.newer")),
+      hit.planned && el("span", { class: "faint" }, t("hit.planned", { days: hit.planned })),
       el(
         "span",
         { class: "score-sum", title: t("score.title", { score: amount(hit.score) }) },
