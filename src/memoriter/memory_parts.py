@@ -36,22 +36,12 @@ from memoriter.entries.editing import mark_relayed
 from memoriter.entries.relation import contradicts
 from memoriter.errors import BadArgument, MemoriterError, MemoryClosed, NotFound, SourceError
 from memoriter.records import Answer, Excerpt, Hit, Query, Recall, Saved, Source, Trust, referenced_id
+from memoriter.search import shape
 from memoriter.search.freshness import SIMILAR, Lookup, refresh
-from memoriter.search.shape import (
-    FITTED_MODEL,
-    add_earlier,
-    conclude,
-    for_prompt,
-    identifiers,
-    judge,
-    mask,
-    mask_answer,
-    parse_citation,
-    shows_citations,
-)
-from memoriter.search.when import label_plans, local_day, past_span, read_day
+from memoriter.search.when import label_plans, past_question
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
+from memoriter.text.dates import end_of_day, local_day, read_day
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -203,7 +193,7 @@ class MemoryParts:
 
     def shows_citations(self, session: str | None) -> bool:
         """Return whether answers for this session show where each hit is from."""
-        return shows_citations(self.settings.memory.citations, session)
+        return shape.shows_citations(self.settings.memory.citations, session)
 
     @property
     def trust_rules(self) -> TrustRules:
@@ -307,16 +297,16 @@ class MemorySearch:
 
     def for_prompt(self, query: Query) -> Answer:
         """Search for a model to read: masked, citations below the snippets, within `memory.max_injected_chars`."""
-        return for_prompt(self.search(query, masked=True), self._settings.memory.max_injected_chars)
+        return shape.for_prompt(self.search(query, masked=True), self._settings.memory.max_injected_chars)
 
     def _search(self, query: Query, *, masked: bool) -> Answer:
-        answer = judge(self._find(query), query.text)
-        if query.as_of is None and (span := past_span(query.text, local_day())):
-            then = self._find(replace(query, as_of=span[1].isoformat()))
-            answer = add_earlier(answer, judge(then, query.text))
+        answer = shape.judge(self._find(query), query.text)
+        if query.as_of is None and (asked := past_question(query.text, local_day())):
+            then = self._find(replace(query, text=asked.text, as_of=asked.day.isoformat()))
+            answer = shape.add_earlier(answer, shape.judge(then, asked.text))
         hits = refresh(query.text, answer.hits, self._lookup(query))[: self._limit(query)]
         answer = replace(answer, hits=label_plans(hits, local_day()))
-        answer = conclude(answer, cut=query.min_score is None)
+        answer = shape.conclude(answer, cut=query.min_score is None)
         return self._mask_secrets(answer) if masked else answer
 
     def _limit(self, query: Query) -> int:
@@ -326,7 +316,7 @@ class MemorySearch:
         """Return the notes, sessions and entries that match a query, best first."""
         if query.source == "entries":
             cited = self._parts.shows_citations(query.session)
-            answer = Answer((), "none", "", citations=cited, unknown=identifiers(query.text))
+            answer = Answer((), "none", "", citations=cited, unknown=shape.identifiers(query.text))
         else:
             answer = self._parts.engine.search(query)
         if query.as_of:  # an external engine may know no days
@@ -344,7 +334,12 @@ class MemorySearch:
         limit = self._limit(query)
         try:
             found = self._parts.entries.search(
-                query.text, limit=limit, threshold=query.min_score, rerank=query.rerank, beside=answer.hits
+                query.text,
+                limit=limit,
+                threshold=query.min_score,
+                rerank=query.rerank,
+                beside=answer.hits,
+                as_of=end_of_day(read_day(query.as_of)) if query.as_of else None,
             )
             return add_entries(answer, found, limit)
         except MemoriterError as error:  # memory never breaks the agent: the failure is part of the answer
@@ -364,7 +359,9 @@ class MemorySearch:
 
         engine = self._parts.engine
         is_fitted = (
-            engine.index is not None and engine.choice is not None and engine.choice.model == FITTED_MODEL
+            engine.index is not None
+            and engine.choice is not None
+            and engine.choice.model == shape.FITTED_MODEL
         )
         find = find_similar if is_fitted and query.rerank else None
         return Lookup(contradicts, find, self._judge)
@@ -418,13 +415,13 @@ class MemorySearch:
         self._parts.check_open()
         if referenced_id(path) is not None:
             return self._read_entry(path)
-        cited = parse_citation(path)
+        cited = shape.parse_citation(path)
         if cited and start == 1:
             path, start, shown = cited
             lines = shown if lines is None else min(lines, shown)
         excerpt = self._parts.engine.read_file(path, start, lines)
         if masked:
-            excerpt = replace(excerpt, text=mask(excerpt.text, excerpt.path, self._read_whole))
+            excerpt = replace(excerpt, text=shape.mask(excerpt.text, excerpt.path, self._read_whole))
         try:
             return replace(excerpt, trust=self._parts.notes.get(excerpt.path).trust)
         except NotFound:  # an external engine may read files that are not listed here
@@ -447,7 +444,7 @@ class MemorySearch:
         return texts
 
     def _mask_secrets(self, answer: Answer) -> Answer:
-        return mask_answer(answer, self._read_whole)
+        return shape.mask_answer(answer, self._read_whole)
 
     def _read_whole(self, path: str) -> str:
         return self._parts.engine.read_file(path, 1, None).text

@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "build": SHARED
     | {"embedding", "llm", "store", "notes", "sessions", "index", "search", "entries", "engines", "config"},
     "memory_parts": SHARED
-    | {"build", "config", "embedding", "engines", "entries", "notes", "recall", "search", "sessions"},
+    | {"build", "config", "embedding", "engines", "entries", "notes", "recall", "search", "sessions", "text"},
     "memory": SHARED
     | {"memory_parts", "build", "config", "embedding", "engines", "entries", "notes", "recall", "sessions"},
     "async_memory": SHARED | {"memory", "entries", "notes", "sessions", "embedding", "config"},

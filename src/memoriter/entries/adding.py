@@ -288,5 +288,5 @@ def _draft_of(entry: Entry) -> Draft:
         workspace=entry.workspace,
         source=entry.source,
         tags=entry.tags,
-        valid_from=entry.valid_from,
+        said_at=entry.valid_from,
     )

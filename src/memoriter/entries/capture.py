@@ -30,8 +30,9 @@ from memoriter.entries.capture_rules import (
 )
 from memoriter.entries.drafts import Draft, from_share
 from memoriter.records import EntryType
-from memoriter.search.when import add_dates, local_day
+from memoriter.search.when import add_dates
 from memoriter.text import width
+from memoriter.text.dates import local_day
 from memoriter.text.pasted import own_words
 from memoriter.text.redaction import redact, without_private
 from memoriter.text.words import split_sentences
@@ -90,9 +91,10 @@ def capture(
     for turn in turns:
         if turn.role not in limits.roles:
             continue
-        day = day_of(turn, now)
+        day, said_at = day_of(turn, now), getattr(turn, "time", None)
         found = [
-            replace(draft, text=add_dates(draft.text, day)) for draft in _of_turn(turn.text, session, limits)
+            replace(draft, text=add_dates(draft.text, day), said_at=said_at)
+            for draft in _of_turn(turn.text, session, limits)
         ]
         if turn.trust == "owner":
             yield from found

@@ -123,7 +123,8 @@ class Draft:
     session: str | None = None
     source: str | None = None
     tags: tuple[str, ...] = ()
-    valid_from: float | None = None
+    #: When it was said, and became true. None: now.
+    said_at: float | None = None
     #: Whether a caller asked to remember it. False: it was captured automatically.
     on_purpose: bool = True
     #: When it expires, if the speaker wants it to. None: as `expiry_at` decides.
@@ -173,6 +174,7 @@ class Draft:
 
     def entry(self, at: float) -> Entry:
         """Return the entry that this draft becomes."""
+        said_at = at if self.said_at is None else min(at, self.said_at)
         return Entry(
             id=str(uuid.uuid4()),
             text=self.text,
@@ -184,9 +186,9 @@ class Draft:
             session=self.session,
             workspace=self.workspace,
             source=self.source,
-            created_at=at,
+            created_at=said_at,
             updated_at=at,
-            valid_from=at if self.valid_from is None else self.valid_from,
+            valid_from=said_at,
             expires_at=self.expiry_at(at),
             tags=self.tags,
         )

@@ -181,6 +181,7 @@ class Extractor:
                 trust=_trust(text, source),
                 session=session,
                 source="extract",
+                said_at=getattr(source, "time", None),
                 tags=tuple(tag for tag in map(_label, one.get("tags") or ()) if tag),
                 on_purpose=False,
             ).clean()

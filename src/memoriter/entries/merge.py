@@ -155,7 +155,7 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
 
 def _said_before(draft: Draft, entry: Entry) -> bool:
     """Return whether a draft, such as an imported one, is older than an entry."""
-    return draft.valid_from is not None and draft.valid_from < entry.valid_from
+    return draft.said_at is not None and draft.said_at < entry.valid_from
 
 
 def _is_same_side(trust: Trust, other: Trust) -> bool:

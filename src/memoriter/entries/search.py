@@ -33,7 +33,7 @@ from memoriter.search.shape import confidences, judge, unknown_identifiers
 from memoriter.sentences import join
 from memoriter.store import Filter
 from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.entry_store import IN_FORCE
+from memoriter.store.entry_store import IN_FORCE, INDEXED
 from memoriter.text import query_terms, tokenize
 from memoriter.text.markdown import tag_list
 
@@ -222,17 +222,27 @@ def search(
     mode: Mode = "hybrid",
     rerank: bool = True,
     beside: Sequence[Hit] = (),
+    as_of: float | None = None,
     **filters: Unpack[EntryFilters],
 ) -> FoundEntries:
     """Return the entries in force that answer a query, best first.
 
     ``threshold`` is the minimum similarity (default: `retrieval.similarity_threshold`). ``mode`` is "hybrid",
     "semantic" or "keyword". A hybrid search without ``rerank`` leaves the reranker out. ``beside`` are hits of
-    notes for the same query: the scores of the entries then can be compared with theirs.
+    notes for the same query: the scores of the entries then can be compared with theirs. ``as_of`` is a time in
+    seconds since the epoch: the entries that were valid then answer, also those that were superseded later.
     """
     floor, where = context.options.threshold if threshold is None else threshold, limited(context, filters)
     return find(
-        context, query, limit=limit, threshold=floor, mode=mode, rerank=rerank, where=where, beside=beside
+        context,
+        query,
+        limit=limit,
+        threshold=floor,
+        mode=mode,
+        rerank=rerank,
+        where=where,
+        beside=beside,
+        at=as_of,
     )
 
 
@@ -246,15 +256,17 @@ def find(
     rerank: bool = True,
     where: EntryFilter = IN_FORCE,
     beside: Sequence[Hit] = (),
+    at: float | None = None,
 ) -> FoundEntries:
     """Return the entries that match the query, best first. Exact keyword matches pass any threshold.
 
-    ``beside`` are the notes of the same answer: the scores of the entries are made comparable with theirs.
+    ``beside`` are the notes of the same answer: the scores of the entries are made comparable with theirs. ``at`` asks
+    for the entries that were valid at that time.
     """
     context.follower.follow()
     scale, reranker = NoteScale.of(beside), context.options.reranker if rerank and mode == "hybrid" else None
     return context.follower.healing(
-        lambda: _find(context, query, limit, threshold, mode, where, scale, reranker)
+        lambda: _find(context, query, limit, threshold, mode, where, scale, reranker, at)
     )
 
 
@@ -267,13 +279,14 @@ def _find(
     where: EntryFilter,
     scale: NoteScale,
     reranker: Reranker | None,
+    at: float | None,
 ) -> FoundEntries:
     text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
     terms = query_terms(text) if mode != "semantic" else []
     while True:
         meaning = _meaning(context, text, width, mode)
         legs = _look(context, terms, meaning, width, scale)
-        admitted = _load_candidates(context, legs, where)
+        admitted = _load_candidates(context, legs, where, at)
         if len({one.entry.id for one in admitted}) >= limit or legs.exhausted:
             break
         width *= 8  # the filter dropped many: search wider
@@ -318,22 +331,28 @@ def _look(
     return _Legs(words, own, legs, max(len(meaning.values), len(words.values)) < width)
 
 
-def _load_candidates(context: EntryContext, legs: _Legs, where: EntryFilter) -> list[_Scored]:
-    """Return the entries that the legs propose and the filter allows. What was superseded leads to its successor."""
+def _load_candidates(
+    context: EntryContext, legs: _Legs, where: EntryFilter, at: float | None
+) -> list[_Scored]:
+    """Return the entries that the legs propose and the filter allows. What was superseded leads to its successor.
+
+    ``at`` is the time of a question about the past: entries that were valid then are returned.
+    """
     chunks = {row: stored.chunk for row, stored in context.follower.index.chunks(sorted(legs.own)).items()}
     known = context.store.load(chunk.path for chunk in chunks.values())
+    states = ("active", "superseded") if at is None else INDEXED
     entries = context.store.successors(
-        {id_: entry for id_, entry in known.items() if entry.state in ("active", "superseded")}
+        {id_: entry for id_, entry in known.items() if entry.state in states}, at
     )
     admitted = [
         row
         for row, chunk in chunks.items()
-        if chunk.path in entries and _in_force(context, entries[chunk.path], where)
+        if chunk.path in entries and _in_force(context, entries[chunk.path], where, at)
     ]
     return [
         _Scored(
             entries[chunks[one.rowid].path],
-            chunks[one.rowid].text,
+            chunks[one.rowid].text if at is None else entries[chunks[one.rowid].path].text,
             legs.own[one.rowid],
             one,
             legs.words.values.get(one.rowid, 0.0),
@@ -342,7 +361,9 @@ def _load_candidates(context: EntryContext, legs: _Legs, where: EntryFilter) -> 
     ]
 
 
-def _in_force(context: EntryContext, entry: Entry, where: EntryFilter) -> bool:
+def _in_force(context: EntryContext, entry: Entry, where: EntryFilter, at: float | None) -> bool:
+    if at is not None:
+        return replace(where, states=INDEXED).admits(entry)
     expired = entry.expires_at is not None and entry.expires_at <= context.clock()
     return not expired and where.admits(entry)
 
@@ -367,6 +388,7 @@ def as_hit(found: EntryHit, *, cited: bool) -> Hit:
         date=entry.day,
         trust=entry.trust,
         entry=found,
+        superseded_by=f"entry:{entry.superseded_by}" if entry.superseded_by else None,
     )
 
 

@@ -35,7 +35,7 @@ EMBED_S = 1.0
 
 _TOKENIZER = "tokenizer"
 #: Rows of another version do not count. The second number rises when `documents` selects others than before.
-_VERSION = f"{TOKENIZER_VERSION}.1"
+_VERSION = f"{TOKENIZER_VERSION}.2"
 _MARK = re.compile(r"(?P<store>\S+) (?P<number>\d{1,18}) (?P<mark>\S*)", re.ASCII)
 T = TypeVar("T")
 

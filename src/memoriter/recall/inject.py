@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +38,12 @@ from memoriter.records import (
     is_trusted_like,
 )
 from memoriter.search.freshness import Lookup, asks_about_the_past
-from memoriter.search.when import ended_plan, label_plans, local_day
+from memoriter.search.when import ended_plan, label_plans, past_question
 from memoriter.sentences import sentence
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.text import estimate_tokens, query_terms
 from memoriter.text.blocks import without_blocks
+from memoriter.text.dates import end_of_day, local_day
 from memoriter.text.redaction import redact, without_private
 from memoriter.text.tokens import find_words
 from memoriter.text.words import normal_form, split_sentences
@@ -120,6 +122,9 @@ def of_entry(hit: EntryHit, show_places: bool, least: float, *, dated: bool = Fa
     found = entry_as(hit.entry, hit.score, hit.explain.parts, show_places)
     if dated or hit.before:
         found = replace(found, line=replace(found.line, date=hit.entry.day or ""))
+    if hit.entry.superseded_by:
+        until = f"{hit.entry.day} to {local_day(hit.entry.updated_at)}"
+        found = replace(found, line=replace(found.line, date=until))
     return replace(found, refused=refused or _weakness(hit.confidence, least))
 
 
@@ -329,12 +334,22 @@ class Injector:
         answer, found = Answer((), "none", ""), FoundEntries(())
         if self.notes and budget.max_notes:
             answer = self.notes(query, budget.max_notes * NOTES_PER_PLACE)
+        today = local_day(self._clock())
         if budget.max_entries:
-            found = self.entries.search(
-                query, limit=budget.candidates, threshold=budget.threshold, beside=answer.hits, trust=TRUSTED
+            search = partial(
+                self.entries.search,
+                limit=budget.candidates,
+                threshold=budget.threshold,
+                beside=answer.hits,
+                trust=TRUSTED,
             )
+            found = search(query)
+            if asked := past_question(query, today):
+                then = search(asked.text, as_of=end_of_day(asked.day))
+                hits = {hit.entry.id: hit for hit in (*then.hits, *found.hits)}
+                found = replace(found, hits=tuple(hits.values()))
         notes, entries, dated = judge_together(query, answer, found, self.lookup)
-        least, today = budget.min_confidence, local_day(self._clock())
+        least = budget.min_confidence
         past = asks_about_the_past(query)
         candidates = [
             *(

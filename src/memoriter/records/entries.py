@@ -98,6 +98,11 @@ class Entry:
             return successor.valid_from if successor else self.updated_at
         return self.expires_at
 
+    def was_valid(self, at: float, successor: Entry | None) -> bool:
+        """Return whether it was true at a time. ``successor`` is the entry that superseded it."""
+        until = self.valid_until(successor)
+        return self.valid_from <= at and (until is None or until > at)
+
 
 @dataclass(frozen=True, slots=True)
 class EntryEvent:

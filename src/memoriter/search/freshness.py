@@ -24,9 +24,9 @@ from itertools import combinations
 
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.search.changes import NEAR, Change, Judge, announces_change, change
-from memoriter.search.when import local_day, past_span
+from memoriter.search.when import past_question
 from memoriter.text import query_terms, token_set
-from memoriter.text.dates import has_digit
+from memoriter.text.dates import has_digit, local_day
 from memoriter.text.words import unless_abbreviated
 
 #: Returns whether the second statement, which is newer, contradicts the first.
@@ -117,7 +117,7 @@ def asks_about_the_past(query: str) -> bool:
     >>> [asks_about_the_past(query) for query in ("Where did I live before?", "我去年住在哪里", "where do I live")]
     [True, True, False]
     """
-    return bool(_PAST.search(query)) or past_span(query, local_day()) is not None
+    return bool(_PAST.search(query)) or past_question(query, local_day()) is not None
 
 
 def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from functools import cache
 from itertools import chain, islice
 
-from memoriter.errors import BadArgument
 from memoriter.records import Entry, EntryType, Hit
-from memoriter.text.dates import find_dates, read_number
+from memoriter.text.dates import find_dates, local_day, read_number
 from memoriter.text.tokens import fold_variants
 
 #: First and last day.
@@ -268,34 +267,35 @@ def label_plans(hits: Iterable[Hit], today: date) -> tuple[Hit, ...]:
     return tuple(replace(hit, planned=planned(hit)) for hit in hits)
 
 
-def local_day(seconds: float | None = None) -> date:
-    """Return the day of a time, or today, in the calendar of this machine."""
-    at = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
-    return at.astimezone().date()
+@dataclass(frozen=True, slots=True)
+class PastQuestion:
+    """A question about a past month, season or year."""
+
+    #: The last day that it is about.
+    day: date
+    #: The question without the words for the time.
+    text: str
 
 
-def read_day(text: str) -> date:
-    """Return the day of a search of an earlier time, or raise `BadArgument`."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise BadArgument(f"`as_of` must be a day such as 2026-03-01, not {text[:40]!r}.", "as_of") from None
-
-
-def past_span(query: str, today: date) -> Span | None:
+def past_question(query: str, today: date) -> PastQuestion | None:
     """Return the past month, season or year that a question is about; None if it names none, or several.
 
-    >>> past_span("What was my stack last spring?", date(2026, 11, 17))
-    (datetime.date(2026, 3, 1), datetime.date(2026, 5, 31))
+    >>> past_question("What was my stack last spring?", date(2026, 11, 17))
+    PastQuestion(day=datetime.date(2026, 5, 31), text='What was my stack ?')
     """
     folded = fold_variants(query.lower())
-    spans = {span for *_, span in (*_relative(folded, today), *_absolute(folded, today, ahead=False))}
-    if len(spans) != 1:
+    found = {
+        span: place for *place, span in (*_relative(folded, today), *_absolute(folded, today, ahead=False))
+    }
+    if len(found) != 1 or len(folded) != len(query):
         return None
-    first, last = spans.pop()
-    return (first, last) if (last - first).days + 1 >= _MIN_MONTH_DAYS and last < today else None
+    (((first, last), (start, end)),) = found.items()
+    if (last - first).days + 1 < _MIN_MONTH_DAYS or last >= today:
+        return None
+    return PastQuestion(last, _BEFORE_TIME.sub("", query[:start]) + query[end:])
 
 
+_BEFORE_TIME = re.compile(r"(?:\b(?:back )?(?:in|during|of|as of) )?$", re.IGNORECASE)
 _IN_YEAR = re.compile(r"\b(?:in|during|of) \d$|年$")
 _DATE = re.compile(r"@(?:(\d{4})-)?(\d\d)(?:-(\d\d))?")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from memoriter.errors import EditConflict, NotFound
-from memoriter.records import Chunk, Document, Entry, EntryEvent, referenced_id
+from memoriter.records import Chunk, Document, Entry, EntryEvent, EntryState, referenced_id
 from memoriter.sentences import sentence
 from memoriter.store import entry_rows
 from memoriter.store.database import Database
@@ -35,6 +35,8 @@ MAX_CANDIDATES = 5
 STEPS_AT_ONCE = 200
 
 IN_FORCE = EntryFilter()
+#: The states of entries in the index. What is not in force leads to what is, or answers about an earlier day.
+INDEXED: tuple[EntryState, ...] = ("active", "superseded", "expired")
 
 _IDENTITY = "insert into meta(key, value) values(?, ?) on conflict do nothing"
 
@@ -47,12 +49,16 @@ class Tombstone(NamedTuple):
     by_agent: bool
 
 
-def _end_of_chain(known: Mapping[str, Entry], id_: str) -> Entry | None:
+def _in_chain(known: Mapping[str, Entry], entry: Entry | None, at: float | None) -> Entry | None:
+    """Return the entry of a chain that was valid at a time, or the last one."""
     seen = set[str]()
-    while (entry := known.get(id_)) and entry.superseded_by and id_ not in seen:
-        seen.add(id_)
-        id_ = entry.superseded_by
-    return entry if entry and not entry.superseded_by else None
+    while entry and entry.id not in seen:
+        seen.add(entry.id)
+        after = known.get(entry.superseded_by or "")
+        if not entry.superseded_by if at is None else entry.was_valid(at, after):
+            return entry
+        entry = after
+    return None
 
 
 class Step(NamedTuple):
@@ -251,29 +257,24 @@ class EntryStore(EntryLists, Erasure):
             return [str(row[0]) for row in rows]
 
     def documents(self, ids: Sequence[str]) -> dict[str, tuple[Document, list[Chunk]]]:
-        """Return the entries with these ids as the index stores them: active ones, and those they superseded.
-
-        The words of a superseded entry lead a search to what is true now.
-        """
+        """Return the entries with these ids that have a state in `INDEXED`, as the index stores them."""
         entries = self.load(ids)
         return {
-            id_: entry_rows.document_of(entry)
-            for id_, entry in entries.items()
-            if entry.state in ("active", "superseded")
+            id_: entry_rows.document_of(entry) for id_, entry in entries.items() if entry.state in INDEXED
         }
 
-    def successors(self, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    def successors(self, entries: Mapping[str, Entry], at: float | None = None) -> dict[str, Entry]:
         """Return for each entry the one that says now what it said: itself, or the end of a chain of superseded ones.
 
-        A chain that ends in an entry that was removed leads nowhere.
+        A chain that ends in an entry that was removed leads nowhere. ``at`` asks for the one that was valid then.
         """
         known = dict(entries)
         while ahead := {one.superseded_by for one in known.values() if one.superseded_by} - known.keys():
-            found = self.load(ahead)
-            if not found:
+            loaded = self.load(ahead)
+            if not loaded:
                 break
-            known |= found
-        return {id_: last for id_ in entries if (last := _end_of_chain(known, id_))}
+            known |= loaded
+        return {id_: found for id_, entry in entries.items() if (found := _in_chain(known, entry, at))}
 
     def history(self, entry_id: str) -> list[EntryEvent]:
         """Return every event of an entry, oldest first."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
+
+from memoriter.errors import BadArgument
 
 _MONTHS = {
     name: number
@@ -172,3 +175,22 @@ def _tokens(year: int, month: int, day: int) -> list[str]:
         (year, f"@{year:04}"),
     )
     return [token for known, token in stated if known]
+
+
+def local_day(seconds: float | None = None) -> date:
+    """Return the day of a time, or today, in the calendar of this machine."""
+    at = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return at.astimezone().date()
+
+
+def end_of_day(day: date) -> float:
+    """Return the last moment of a day in the calendar of this machine, in seconds since the epoch."""
+    return datetime.combine(day, time.max).astimezone().timestamp()
+
+
+def read_day(text: str) -> date:
+    """Return the day of a search of an earlier time, or raise `BadArgument`."""
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise BadArgument(f"`as_of` must be a day such as 2026-03-01, not {text[:40]!r}.", "as_of") from None
