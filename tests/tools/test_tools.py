@@ -173,7 +173,7 @@ def test_memory_stats_counts(toolbox: Toolbox) -> None:
         (
             {"query": "x", "limit": 3},
             "memory_search has no argument 'limit'. "  # noqa: ISC004
-            "Its arguments are: query, maxResults, minScore, source, collection.",
+            "Its arguments are: query, maxResults, minScore, source, collection, asOf.",
         ),
         ("{", "The arguments are not JSON."),
         ("[]", "The arguments must be an object."),
@@ -386,7 +386,7 @@ def test_tools_are_available_as_python_functions(toolbox: Toolbox) -> None:
     assert (search.__doc__ or "").startswith("Mandatory recall step")
     assert str(inspect.signature(search)) == (
         "(query: str, max_results: int | None = None, min_score: float | None = None, "
-        "source: str | None = None, collection: str | None = None) -> dict"
+        "source: str | None = None, collection: str | None = None, as_of: str | None = None) -> dict"
     )
     assert search("heron", max_results=1)["results"][0]["path"] == "MEMORY.md"
     assert functions["memory_get"]("memory/long.md", from_=2, lines=1)["text"] == "line 2"

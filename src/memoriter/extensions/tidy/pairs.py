@@ -61,7 +61,7 @@ def draft_of(entry: Entry) -> Draft:
         importance=entry.importance,
         confidence=entry.confidence,
         trust=entry.trust,
-        valid_from=entry.valid_from,
+        said_at=entry.valid_from,
         workspace=entry.workspace,
     )
 
