@@ -37,15 +37,9 @@ class SearchArguments(Arguments):
     min_score: float | None = Field(
         default=None, ge=0, le=1, description="Leave out results with a lower score."
     )
-    source: Source | None = Field(
-        default=None, description="Only notes (`memory`), `sessions` or stored statements (`entries`)."
-    )
-    collection: str | None = Field(
-        default=None, max_length=64, description="Search only this named folder of notes."
-    )
-    as_of: str | None = Field(
-        default=None, max_length=10, description="Answer with what was valid on this day: YYYY-MM-DD."
-    )
+    source: Source | None = Field(default=None, description="Only notes (`memory`), `sessions` or `entries`.")
+    collection: str | None = Field(default=None, max_length=64, description="Named folder of notes.")
+    as_of: str | None = Field(default=None, description="Valid on YYYY-MM-DD.")
 
 
 class ExplainedSearchArguments(SearchArguments):
