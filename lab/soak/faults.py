@@ -95,6 +95,13 @@ def _touch_and_search(memory: Any) -> None:
     assert answer.hits, f"a search found nothing: {answer.degraded}"
 
 
+def _tidy(memory: Any) -> None:
+    from memoriter.extensions.tidy.running import tidy
+
+    report = tidy(memory)
+    assert report.changed == 2, f"a run changed {report.changed} entries"
+
+
 def _touch_and_sync(memory: Any) -> None:
     os.utime(memory.settings.workspace / "memory/other.md", (1_800_000_000, 1_800_000_000))
     memory.sync()
@@ -115,6 +122,7 @@ PATHS: dict[str, Callable[[Any], object]] = {
         json.dumps([{"memory": "The printer is called Ada"}, {"memory": "The scanner is called Grace"}])
     ),
     "clean up": lambda memory: memory.entries.cleanup(),
+    "tidy": _tidy,
     "capture a conversation": lambda memory: memory.capture_messages(MESSAGES, session="s1", record=True),
     "recall": lambda memory: memory.recall("where does the heron stand?"),
     "save to the log": lambda memory: memory.save("The roof was repaired."),
@@ -157,13 +165,14 @@ def open_memory(home: Home) -> Any:
 
 
 def prepare(home: Home) -> None:
-    """Fill a home with two entries, two notes, a transcript and an item, all indexed."""
+    """Fill a home with two entries and a duplicate, two notes, a transcript and an item, all indexed."""
     home.create()
     (home.workspace / "MEMORY.md").write_text("# Memory\n\nThe heron stands in the northern marsh at dawn.\n")
     (home.workspace / "memory/other.md").write_text("# Other\n\nThe invoices are in the third drawer.\n")
     with open_memory(home) as memory:
         for text in (FIRST, SECOND):
             memory.remember(text, "fact")
+        memory.entries.import_(json.dumps([{"memory": "On the third Friday invoices are paid"}]))
         memory.transcript_writer("s0").add(MESSAGES)
         _put(memory, "old", {"text": "an old value"})
         memory.sync()

@@ -13,7 +13,7 @@ from memoriter.entries.collection import context_of
 from memoriter.entries.drafts import DAY
 from memoriter.entries.relation import relation
 from memoriter.entries.statement import statement
-from memoriter.extensions.tidy.pairs import Pair, is_readable, pairs_of, verdict_of
+from memoriter.extensions.tidy.pairs import Pair, is_readable, load_vectors, pairs_of, verdict_of
 from memoriter.extensions.tidy.planning import MAX_JUDGED, UNUSED_S, is_unused, known_since
 from memoriter.memory import parts_of
 from memoriter.search.changes import NEAR, change
@@ -94,7 +94,7 @@ def _secrets(entries: Iterable[Entry]) -> Iterator[AuditFinding]:
 def _about_pairs(context: EntryContext, entries: Sequence[Entry]) -> Iterator[AuditFinding]:
     """Yield duplicates and contradictions among entries in force."""
     judged = 0
-    for _, pairs in pairs_of(context, entries, entries):
+    for _, pairs in pairs_of(context, entries, entries, load_vectors(context, entries)):
         for pair in pairs:
             found, near = _by_words(pair), pair.cosine or 0.0
             if found is None and near >= NEAR and judged < MAX_JUDGED:

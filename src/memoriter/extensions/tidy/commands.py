@@ -14,7 +14,8 @@ from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
     from memoriter.extensions.tidy.auditing import AuditReport
-    from memoriter.extensions.tidy.running import TidyReport, TidyRun
+    from memoriter.extensions.tidy.planning import TidyReport
+    from memoriter.extensions.tidy.running import TidyRun
 
 tidy_command, audit_command = (typer.Typer(add_completion=False) for _ in range(2))
 

@@ -67,12 +67,12 @@ def draft_of(entry: Entry) -> Draft:
 
 
 def pairs_of(
-    context: EntryContext, entries: Sequence[Entry], fresh: Sequence[Entry]
+    context: EntryContext, entries: Sequence[Entry], fresh: Sequence[Entry], vectors: Mapping[str, Matrix]
 ) -> Iterator[tuple[Entry, list[Pair]]]:
     """Yield each fresh entry with its pairs, those of the same words first. A pair is yielded once."""
     seen = set[frozenset[str]]()
     words = _by_words(entries)
-    near = _nearest(context, entries, fresh)
+    near = _nearest(context, entries, fresh, vectors)
     for entry in fresh:
         check_cancelled()
         found: dict[str, tuple[Entry, float | None]] = {
@@ -115,10 +115,9 @@ def _by_words(entries: Sequence[Entry]) -> Mapping[tuple[str, ...], list[Entry]]
 
 
 def _nearest(
-    context: EntryContext, entries: Sequence[Entry], fresh: Sequence[Entry]
+    context: EntryContext, entries: Sequence[Entry], fresh: Sequence[Entry], vectors: Mapping[str, Matrix]
 ) -> Iterator[Sequence[tuple[Entry, float | None]]]:
     """Yield the entries near each fresh one, nearest first."""
-    vectors = load_vectors(context, entries)
     if not vectors:
         known = {entry.id: entry for entry in entries}
         yield from (_sharing_words(context, entry, known) for entry in fresh)

@@ -24,6 +24,7 @@ from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.entries.context import EntryContext
+    from memoriter.extensions.tidy.auditing import AuditFinding
     from memoriter.extensions.tidy.pairs import Verdict
     from memoriter.memory import Memory
 
@@ -64,71 +65,82 @@ class Step:
     depends: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a run would do."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TidyReport:
+    """What a run did, or would do."""
 
     at: float
-    #: Entries in force.
+    #: Entries in force before the run.
     entries: int
     steps: tuple[Step, ...] = ()
-    #: Steps that exceed the limit of one run.
+    #: The number of the change; None if nothing was changed.
+    change: int | None = None
+    #: Steps that wait for the next run, because one run changes at most a tenth of the entries.
     left: int = 0
-    #: Entries that are not compared yet.
+    #: Entries that wait for the next run to be compared.
     waiting: int = 0
     #: Entries up to this change are compared with all others.
     compared: int = 0
+    #: Entries that the owner may want to forget, at most `MAX_PROPOSED`. A run forgets nothing.
+    proposed: tuple[AuditFinding, ...] = ()
     degraded: str | None = None
+    dry_run: bool = False
+
+    @property
+    def changed(self) -> int:
+        """The number of entries that were changed."""
+        return sum(len(step.edits) for step in self.steps)
 
 
 @dataclass(slots=True)
-class _Findings:
-    """The verdicts on pairs, one for each entry that ends."""
+class _Compared:
+    """The verdicts on pairs, by the entry that ends, with the number of the change that led to each."""
 
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
-    #: The number of the entry with which each verdict was found.
-    found_at: dict[str, int] = field(default_factory=dict)
-    compared: int = 0
+    verdicts: dict[str, tuple[Verdict, int]] = field(default_factory=dict)
+    until: int = 0
     waiting: int = 0
 
 
-def make_plan(memory: Memory, context: EntryContext, compared: int) -> Plan:
-    """Plan a run. Entries with a change after ``compared`` are compared with the others."""
+def make_plan(memory: Memory, context: EntryContext, since: int) -> TidyReport:
+    """Plan a run. Entries with a change after ``since`` are compared with the others."""
     at = context.clock()
     everything = sorted(context.store.find(EntryFilter(now=at)), key=lambda entry: entry.seq)
-    protected = _undone(context)
-    entries = [entry for entry in everything if entry.id not in protected]
-    judge_problem = context.options.judge.problem() if context.options.judge else None
-    found = _compare(context, entries, compared, can_judge=judge_problem is None)
+    undone = _undone(context)
+    entries = [entry for entry in everything if entry.id not in undone]
+    problem = context.options.judge.problem() if context.options.judge else None
+    found = _compare(context, entries, since, can_judge=problem is None)
     steps = [
-        *_ended(found.verdicts, at),
+        *_ended({id_: verdict for id_, (verdict, _) in found.verdicts.items()}, at),
         *_passed(entries, at),
         *_promoted(context, entries, at),
         *_lowered(context, everything, entries, at),
         *_marked(memory, entries),
     ]
-    return _limited(steps, Plan(at, len(everything)), found, judge_problem)
+    chosen, dropped = _limited(steps, max(MIN_CHANGES, int(len(everything) * MAX_SHARE)))
+    unfinished = (found.verdicts[id_][1] - 1 for ids in dropped for id_ in ids if id_ in found.verdicts)
+    return TidyReport(
+        at=at,
+        entries=len(everything),
+        steps=tuple(chosen),
+        left=len(dropped),
+        waiting=found.waiting,
+        compared=min([found.until, *unfinished]),
+        degraded=problem,
+    )
 
 
-def _limited(steps: Sequence[Step], plan: Plan, found: _Findings, problem: str | None) -> Plan:
-    """Return the plan with as many changes as one run may make. A run changes an entry once."""
-    room, changed = max(MIN_CHANGES, int(plan.entries * MAX_SHARE)), set[str]()
-    chosen, left, compared = list[Step](), 0, found.compared
+def _limited(steps: Iterable[Step], room: int) -> tuple[list[Step], list[set[str]]]:
+    """Return the steps that one run takes, and the entries that others would change. A run changes an entry once."""
+    chosen, dropped, changed = list[Step](), list[set[str]](), set[str]()
     for step in steps:
         ids = {edit.entry_id for edit in step.edits}
         if not changed.isdisjoint(ids):
             continue
-        some = _within(step, room)
-        kept = {edit.entry_id for edit in some.edits} if some else set[str]()
-        dropped = ids - kept
-        changed |= kept
-        room -= len(kept)
-        chosen += [some] if some else []
-        left += bool(dropped)
-        compared = min([compared, *(found.found_at[id_] - 1 for id_ in dropped if id_ in found.found_at)])
-    return replace(
-        plan, steps=tuple(chosen), left=left, waiting=found.waiting, compared=compared, degraded=problem
-    )
+        if some := _within(step, room - len(changed)):
+            chosen.append(some)
+            changed |= {edit.entry_id for edit in some.edits}
+        dropped += [ids - changed] if ids - changed else []
+    return chosen, dropped
 
 
 def _within(step: Step, room: int) -> Step | None:
@@ -151,7 +163,8 @@ def _passed(entries: Iterable[Entry], at: float) -> Iterator[Step]:
     """Yield the plans whose days have passed. They stay, for questions about the past, and matter least."""
     for entry in entries:
         check_cancelled()
-        span = None if PASSED in entry.tags else planned_for(entry.text, _day(entry.valid_from))
+        said = entry.valid_from or entry.created_at
+        span = planned_for(entry.text, _day(said)) if said and PASSED not in entry.tags else None
         if span and span[1] < _day(at) and len(entry.tags) < MAX_TAGS:
             importance = entry.importance if entry.importance >= PERMANENT else 1.0
             after = replace(entry, tags=(*entry.tags, PASSED), importance=importance, updated_at=at)
@@ -165,15 +178,16 @@ def _day(at: float) -> date:
 # ---- pairs -----------------------------------------------------------------------------------------------------
 
 
-def _compare(context: EntryContext, entries: Sequence[Entry], since: int, *, can_judge: bool) -> _Findings:
+def _compare(context: EntryContext, entries: Sequence[Entry], since: int, *, can_judge: bool) -> _Compared:
     """Compare the entries that have changed since with the others."""
-    fresh = [entry for entry in entries if entry.seq > since]
-    found = _Findings(compared=max((entry.seq for entry in entries), default=since), waiting=0)
-    has_vectors = bool(load_vectors(context, entries[:1]))
-    unread = list[int]()
+    fresh, vectors = [entry for entry in entries if entry.seq > since], load_vectors(context, entries)
+    found = _Compared(until=max((entry.seq for entry in entries), default=since))
+    unread = [since + 1] if fresh and not can_judge else []
+    if context.follower.embedder is not None:
+        unread += [entry.seq for entry in fresh if entry.id not in vectors]
     judged = 0
-    for count, (entry, pairs) in enumerate(pairs_of(context, entries, fresh)):
-        if judged >= MAX_JUDGED or (not has_vectors and count >= MAX_LOOKED_UP):
+    for count, (entry, pairs) in enumerate(pairs_of(context, entries, fresh, vectors)):
+        if judged >= MAX_JUDGED or (not vectors and count >= MAX_LOOKED_UP):
             found.waiting = len(fresh) - count
             unread.append(entry.seq)
             break
@@ -182,31 +196,23 @@ def _compare(context: EntryContext, entries: Sequence[Entry], since: int, *, can
             if verdict is None and is_readable(pair):
                 judged += can_judge
                 verdict = read_verdict(context, pair)
-            if verdict is not None and verdict.ends.id not in found.verdicts:
-                found.verdicts[verdict.ends.id] = verdict
-                found.found_at[verdict.ends.id] = entry.seq
-    if context.follower.embedder is not None:
-        vectors = load_vectors(context, fresh)
-        unread += [entry.seq for entry in fresh if entry.id not in vectors]
-    unread += [since + 1] if not can_judge and fresh else []
-    found.compared = min([found.compared, *(seq - 1 for seq in unread)])
+            if verdict is not None:
+                found.verdicts.setdefault(verdict.ends.id, (verdict, entry.seq))
+    found.until = min([found.until, *(seq - 1 for seq in unread)])
     return found
 
 
 def _ended(verdicts: Mapping[str, Verdict], at: float) -> Iterator[Step]:
     """Yield the steps that retire what was replaced and join what is said twice."""
-    joined = dict[str, list[tuple[Entry, str]]]()
-    stays = dict[str, Entry]()
+    joined = dict[str, tuple[Entry, list[tuple[Entry, str]]]]()
     for one in verdicts.values():
-        last = _survivor(one, verdicts)
         if one.kind == "replaced":
             after = replace(one.ends, state="superseded", superseded_by=one.stays.id, updated_at=at)
             yield _change("replaced", one.ends, after, one.why, "supersede", one.stays)
-        elif last is not None:
-            stays[last.id] = last
-            joined.setdefault(last.id, []).append((one.ends, one.why))
-    for id_, ended in joined.items():
-        yield _join(stays[id_], ended, at)
+        elif last := _survivor(one, verdicts):
+            joined.setdefault(last.id, (last, []))[1].append((one.ends, one.why))
+    for stays, ended in joined.values():
+        yield _join(stays, ended, at)
 
 
 def _survivor(verdict: Verdict, verdicts: Mapping[str, Verdict]) -> Entry | None:

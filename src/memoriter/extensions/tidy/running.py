@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from memoriter import logs
 from memoriter.entries.collection import context_of
 from memoriter.errors import StoreError
-from memoriter.extensions.tidy.auditing import AuditFinding, propose
-from memoriter.extensions.tidy.planning import ACTOR, Plan, Step, make_plan
+from memoriter.extensions.tidy.auditing import propose
+from memoriter.extensions.tidy.planning import ACTOR, Step, TidyReport, make_plan
 from memoriter.extensions.tidy.settings import TidySettings
 from memoriter.memory import parts_of
 from memoriter.records import Entry, EntryEvent
@@ -42,30 +42,6 @@ MAX_RUNS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class TidyReport:
-    """What a run did, or would do."""
-
-    #: Entries in force before the run.
-    entries: int
-    steps: tuple[Step, ...]
-    #: The number of the change; None if nothing was changed.
-    change: int | None = None
-    #: Steps that wait for the next run, because one run changes at most a tenth of the entries.
-    left: int = 0
-    #: Entries that wait for the next run to be compared.
-    waiting: int = 0
-    degraded: str | None = None
-    dry_run: bool = False
-    #: Entries that the owner may want to forget, at most `MAX_PROPOSED`. A run forgets nothing.
-    proposed: tuple[AuditFinding, ...] = ()
-
-    @property
-    def changed(self) -> int:
-        """The number of entries that were changed."""
-        return sum(len(step.edits) for step in self.steps)
-
-
-@dataclass(frozen=True, slots=True)
 class TidyRun:
     """One run in the history."""
 
@@ -78,41 +54,36 @@ class TidyRun:
 def tidy(memory: Memory, *, dry_run: bool = False) -> TidyReport:
     """Tidy the entries of a memory once and return what was done. With ``dry_run`` nothing is changed."""
     if not parts_of(memory).entries_exist:
-        return TidyReport(0, (), dry_run=dry_run)
+        return TidyReport(at=time.time(), entries=0, dry_run=dry_run)
     context = context_of(memory.entries)
     if not dry_run:
         context.follower.try_follow(embed=False)
     plan = make_plan(memory, context, _compared(context))
-    ended = {edit.entry_id for step in plan.steps for edit in step.edits}
-    others = [entry for entry in memory.entries.list() if entry.id not in ended]
-    report = TidyReport(
-        plan.entries,
-        plan.steps,
-        left=plan.left,
-        waiting=plan.waiting,
+    changed = {edit.entry_id for step in plan.steps for edit in step.edits}
+    others = (entry for entry in memory.entries.list() if entry.id not in changed)
+    plan = replace(
+        plan,
         degraded=join(plan.degraded, memory.entries.missing_vectors()),
         dry_run=dry_run,
         proposed=tuple(islice(propose(context, others, plan.at), MAX_PROPOSED)),
     )
-    if dry_run:
-        return report
-    report = _apply(context, plan, report)
-    _save(context, plan, report)
-    return report
+    return plan if dry_run else _apply(context, plan)
 
 
-def _apply(context: EntryContext, plan: Plan, report: TidyReport) -> TidyReport:
+def _apply(context: EntryContext, plan: TidyReport) -> TidyReport:
     """Write the steps whose entries are as they were. All of them are on disk afterwards, or none."""
     with context.store.transaction():
         now = context.store.load({id_ for step in plan.steps for id_ in step.depends})
         steps = tuple(step for step in plan.steps if _is_current(step, now))
-        late = len(plan.steps) - len(steps)
         change = context.store.seq() + 1 if steps else None
         edits = [_with_usage(edit, now) for step in steps for edit in step.edits]
         if edits:
             context.store.apply(edits, at=context.clock(), by=ACTOR)
     context.follower.try_follow(embed=False)
-    return replace(report, steps=steps, change=change, left=report.left + late)
+    late = len(plan.steps) - len(steps)
+    compared = min(plan.compared, _compared(context)) if late else plan.compared
+    _save(context, compared)
+    return replace(plan, steps=steps, change=change, left=plan.left + late)
 
 
 def _is_current(step: Step, now: dict[str, Entry]) -> bool:
@@ -152,15 +123,13 @@ def _compared(context: EntryContext) -> int:
     return seq
 
 
-def _save(context: EntryContext, plan: Plan, report: TidyReport) -> None:
+def _save(context: EntryContext, compared: int) -> None:
     """Store how far entries are compared. Without it, the next run only takes longer."""
-    compared = plan.compared if report.left == plan.left else min(plan.compared, _compared(context))
     state = {
         "store": [context.store.store_id, context.follower.model],
         "compared": compared,
         "mark": context.store.mark(compared),
         "at": context.clock(),
-        "changed": report.changed,
     }
     try:
         with context.follower.index.transaction():

@@ -359,6 +359,7 @@ export const WORDS = {
   "who.capture": ["automatic capture", "自动记录"],
   "who.extract": ["the extraction model", "提取模型"],
   "who.cleanup": ["cleanup", "清理"],
+  "who.tidy": ["tidying", "整理"],
   "by.owner": ["entered by you", "本人输入"],
   "by.tool": ["an agent's tool", "智能体的工具"],
   "by.capture": ["automatic capture", "自动记录"],
