@@ -245,6 +245,21 @@ def test_an_idle_process_ends_and_leaves_nothing(home: Home) -> None:
     assert home.files() == ["announced"]
 
 
+def test_an_idle_process_tidies_the_entries_of_its_memories_before_it_ends(home: Home) -> None:
+    file = home.project / "statements.json"
+    statements = {"I live in Berlin": "2025-01-01T00:00:00Z", "I live in Munich": "2026-01-01T00:00:00Z"}
+    file.write_text(json.dumps([{"memory": text, "created_at": at} for text, at in statements.items()]))
+    assert home.run("import", str(file))[0] == 0
+    home.search()
+    pid = home.resident()["pid"]
+    home.search(MEMORITER_RESIDENT__IDLE_MINUTES="0.02")
+    wait_for_end(pid)
+    (run,) = json.loads(home.run("tidy", "history", "--json")[1])["runs"]
+    assert [(event["kind"], event["before"]["text"]) for event in run["events"]] == [
+        ("supersede", "I live in Berlin")
+    ]
+
+
 def test_a_process_whose_package_was_replaced_makes_room_for_a_new_one(home: Home, tmp_path: Path) -> None:
     source = Path(memoriter.__file__).parent
     package = tmp_path / "installed" / "memoriter"
