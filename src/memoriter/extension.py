@@ -28,7 +28,16 @@ ENTRY_POINTS = "memoriter.extensions"
 #: The kinds of parts that an extension can offer, each by name. The name is the value of a setting or a word on the
 #: command line; for stores it is the scheme of a URL.
 Kind = Literal[
-    "embedders", "chats", "vector_engines", "stores", "engines", "rerankers", "importers", "hosts", "commands"
+    "embedders",
+    "chats",
+    "vector_engines",
+    "stores",
+    "engines",
+    "rerankers",
+    "importers",
+    "hosts",
+    "commands",
+    "mcp_tools",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -82,6 +91,8 @@ class Extension:
     importers: Mapping[str, Offer] = field(default_factory=dict)
     hosts: Mapping[str, Offer] = field(default_factory=dict)
     commands: Mapping[str, Offer] = field(default_factory=dict)
+    #: Functions that take the names of an agent's tools and return tools in the form that one MCP client requires.
+    mcp_tools: Mapping[str, Offer] = field(default_factory=dict)
     #: Functions "package.module:attribute" that take a memory and ``deep`` and yield findings for `memoriter doctor`.
     checks: Sequence[str] = ()
     #: Functions "package.module:attribute" that take a memory. The resident process calls them when it is idle, and

@@ -67,6 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "resident",
         "importing",
         "hosts",
+        "server",
         "testing",
     },
     "server": SHARED | {"memory", "async_memory", "agent", "tools", "config", ""},

@@ -1,6 +1,6 @@
 """The command line application and the commands for setup, search and health.
 
-Imports of the package stay inside the functions, so that ``--help`` and completion load only typer.
+In all modules of commands, imports of the package stay inside the functions, so that ``--help`` loads only typer.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import entries, folders, render, server, sessions, setup
+from memoriter.cli import entries, folders, render, server, sessions
 from memoriter.cli.context import CommandGroup, GlobalOptions, Json, Words, join_words
 from memoriter.resident import commands as resident
 
@@ -287,7 +287,6 @@ def call(
 
 entries.register(app)
 sessions.register(app)
-setup.register(app)
 server.register(app)
 app.add_typer(resident.app, name="resident")
 app.command(

@@ -92,7 +92,7 @@ class GlobalOptions:
 
 # ---- help ------------------------------------------------------------------------------------------------------
 
-#: Every command of the core with one line about it, by group.
+#: Commands with one line about each, by group and in order. Those of other extensions follow.
 GROUPS: dict[str, dict[str, str]] = {
     "Notes": {
         "init": "Set up a folder of notes and index it.",

@@ -1,7 +1,4 @@
-"""Commands for entries: add, list, history, undo, redo, export, forget, approval and the recall ledger.
-
-Imports of the package stay inside the functions, so that ``--help`` loads only typer.
-"""
+"""Commands for entries: add, list, history, undo, redo, export, forget, approval and the recall ledger."""
 
 from __future__ import annotations
 

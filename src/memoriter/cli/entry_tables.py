@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         CleanedUp,
         Entry,
         EntryEvent,
-        Imported,
         Part,
         Recall,
         RecallPage,
@@ -169,13 +168,6 @@ def write_private(path: Path, lines: Iterable[str]) -> int:
         file.flush()
         os.fsync(file.fileno())
     return count
-
-
-def imported(counts: Imported) -> None:
-    """Print how many entries an import added."""
-    console().print(f"Imported {count_entries(counts.added)}; {counts.already} existed already.")
-    if counts.refused:
-        console().print(f"{count_entries(counts.refused)} not imported: the text was forgotten before.")
 
 
 #: The first candidate is the clear choice if its similarity exceeds that of the second by at least this.

@@ -1,7 +1,4 @@
-"""The commands `init` and `collection`, which choose the folders of notes, and `config`, which changes settings.
-
-Imports of the package stay inside the functions, so that ``--help`` loads only typer.
-"""
+"""The commands `init` and `collection`, which choose the folders of notes, and `config`, which changes settings."""
 
 from __future__ import annotations
 

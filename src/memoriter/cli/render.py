@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from memoriter.config import Setting
-    from memoriter.importing.copying import ImportAction, ImportReport
     from memoriter.records import Answer, EntryHit, Excerpt, Hit, Progress, Status, SyncReport
     from memoriter.tools.doctor import Finding
 
@@ -399,40 +398,3 @@ def shorten_home(path: Path) -> str:
     """Return a path with `~` for the home folder of the user."""
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
-
-
-# ---- import -----------------------------------------------------------------------------------------------------
-
-#: Files that a dry run lists one by one.
-MAX_LISTED_FILES = 20
-IMPORT_ACTIONS: dict[ImportAction, str] = {
-    "new": "new",
-    "grown": "updated",
-    "same": "unchanged",
-    "other": "skipped",
-}
-
-
-def import_report(report: ImportReport) -> None:
-    """Print what an import from another program copied, and what it skipped."""
-    lines = [
-        f"{report.program} in {report.home}, agent {report.agent}"
-        + (" (dry run: nothing is changed)" if report.dry_run else "")
-    ]
-    for kind, title in (("note", "notes"), ("session", "sessions")):
-        actions = [step.action for step in report.steps if step.kind == kind]
-        counts = [(actions.count(action), label) for action, label in IMPORT_ACTIONS.items()]
-        lines.append(
-            f"{title}: {', '.join(f'{count} {label}' for count, label in counts if count) or 'none'}"
-        )
-    lines.append(f"entries: {report.entries.added} new, {report.entries.already} unchanged")
-    if report.dry_run:
-        copies = [step for step in report.steps if step.action in ("new", "grown")]
-        lines += [
-            f"  {IMPORT_ACTIONS[step.action]} {step.source} -> {step.target}"
-            for step in copies[:MAX_LISTED_FILES]
-        ]
-        lines += [f"  and {len(copies) - MAX_LISTED_FILES} more"] if len(copies) > MAX_LISTED_FILES else []
-    lines += [f"skipped: {step.source}: {step.note}" for step in report.steps if step.action == "other"]
-    lines += report.remarks
-    sys.stdout.write(plain("\n".join(lines)) + "\n")

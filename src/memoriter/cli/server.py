@@ -1,7 +1,4 @@
-"""Commands that serve the memory: `serve`, `open`, `token` for the gateway, and `mcp` for MCP clients.
-
-Imports of the package stay inside the functions, so that ``--help`` loads only typer.
-"""
+"""Commands that serve the memory: `serve`, `open`, `token` for the gateway, and `mcp` for MCP clients."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Commands for notes and conversations: `save`, `summarise`, `watch`, `recall` and `capture`.
-
-Imports of the package stay inside the functions, so that ``--help`` loads only typer.
-"""
+"""Commands for notes and conversations: `save`, `summarise`, `watch`, `recall` and `capture`."""
 
 from __future__ import annotations
 

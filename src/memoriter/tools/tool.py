@@ -224,6 +224,8 @@ class Tool:
     names_session: bool = False
     #: Whether the result names folders of this machine. Only the owner sees them in full.
     reveals_paths: bool = False
+    #: The only MCP client that lists it, with its output schema. Others can call it too.
+    client: str = ""
 
     @property
     def access(self) -> Access:

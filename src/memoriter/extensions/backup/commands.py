@@ -1,7 +1,4 @@
-"""The commands `backup`, `restore` and `migrate`.
-
-Imports of the package stay inside the functions, so that ``--help`` loads only typer.
-"""
+"""The commands `backup`, `restore` and `migrate`."""
 
 from __future__ import annotations
 

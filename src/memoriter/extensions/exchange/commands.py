@@ -1,7 +1,4 @@
-"""The commands `pull` and `push`, which copy notes between the memory and a folder.
-
-Imports of the package stay inside the functions, so that ``--help`` loads only typer.
-"""
+"""The commands `pull` and `push`, which copy notes between the memory and a folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The commands `tidy` and `audit`.
-
-Imports of the package stay inside the functions, so that ``--help`` loads only typer.
-"""
+"""The commands `tidy` and `audit`."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import mcp_types as types
 
 from memoriter.agent.plugins import NOTE_TOOLS
 from memoriter.errors import PathRefused
-from memoriter.server.mcp.chatgpt import ENTRY_TOOLS_FOR_CHATGPT, TOOLS_FOR_CHATGPT, Connector
+from memoriter.extension import offers
 from memoriter.tools.tool import Access, Outcome, Result, Schema, Tool, grants
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
@@ -56,15 +56,13 @@ class View:
 
     @property
     def tools(self) -> dict[str, Tool]:
-        """Return the tools that this caller may call, by name. Those for ChatGPT are last."""
+        """Return the tools that this caller may call, by name. Those for one client are last."""
         return self._allowed_tools(self._active)
 
     def _allowed_tools(self, names: Collection[str]) -> dict[str, Tool]:
         tools = {name: self.table[name] for name in names if name in self.table}
-        if "memory_search" in tools:
-            tools |= TOOLS_FOR_CHATGPT
-        elif "memory_recall" in tools:
-            tools |= ENTRY_TOOLS_FOR_CHATGPT
+        for offer in offers("mcp_tools").values():
+            tools |= offer.load()(tools)
         return {name: tool for name, tool in tools.items() if grants(self.access, tool.access)}
 
     @property
@@ -130,13 +128,13 @@ def describe_tool(tool: Tool) -> types.Tool:
     """Return a tool as clients list it.
 
     The list costs tokens in every conversation, so it has no output schemas: they are three times as long as everything
-    else. Only ChatGPT requires them for its tools.
+    else. Only tools for one client have them.
     """
     return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=_short_schema(tool.schema()),
-        output_schema=tool.output_schema() if isinstance(tool, Connector) else None,
+        output_schema=tool.output_schema() if tool.client else None,
         annotations=types.ToolAnnotations.model_validate(_hints(tool)),
     )
 

@@ -30,7 +30,6 @@ from memoriter.agent import ReloadingAgent
 from memoriter.async_memory import in_thread
 from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
 from memoriter.server.mcp import build, resources, results
-from memoriter.server.mcp.chatgpt import CHATGPT_CLIENT, TOOLS_FOR_CHATGPT, Connector
 from memoriter.server.mcp.results import View, granted_access, session_key
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Access, Tool, grants
@@ -108,9 +107,9 @@ class McpServer:
     async def _list_tools(
         self, ctx: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        """List the tools. Only ChatGPT sees its own `search` and `fetch`; calls of them work for every client."""
+        """List the tools. Only one client sees those in its own form; calls of them work for every client."""
         tools = (await self._ask(lambda view: view.tools)).values()
-        listed = tools if _is_chatgpt(ctx) else [tool for tool in tools if not isinstance(tool, Connector)]
+        listed = [tool for tool in tools if not tool.client or _is_client(ctx, tool.client)]
         return types.ListToolsResult(tools=[results.describe_tool(tool) for tool in listed])
 
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -135,7 +134,7 @@ class McpServer:
 
     def check_access(self, name: str) -> None:
         """Raise if the tool requires more access than the caller has."""
-        tool = self.table.get(name) or TOOLS_FOR_CHATGPT.get(name)
+        tool = self.table.get(name)
         granted = granted_access.get()
         if tool and not grants(granted, tool.access):
             message = f"{name} requires {tool.access} access. This caller has {granted} access."
@@ -204,12 +203,12 @@ class McpServer:
             raise MCPError(types.INTERNAL_ERROR, message, {"code": "internal_error"}) from None
 
 
-def _is_chatgpt(ctx: Context) -> bool:
-    """Return whether the client is ChatGPT. A client without a session names itself only in a header."""
+def _is_client(ctx: Context, wanted: str) -> bool:
+    """Return whether the client has this name. A client without a session names itself only in a header."""
     client = ctx.session.client_params
     header = ctx.request.headers.get("user-agent", "") if ctx.request is not None else ""
     name = client.client_info.name if client else ""
-    return any(named.lower().startswith(CHATGPT_CLIENT) for named in (name, header))
+    return any(named.lower().startswith(wanted) for named in (name, header))
 
 
 def _protocol_error(code: int, error: MemoriterError | OSError) -> MCPError:

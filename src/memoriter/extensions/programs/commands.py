@@ -1,7 +1,4 @@
-"""Commands that connect the memory to other programs: `import`, `install`, `hook` and others.
-
-Imports of the package stay inside the functions, so that ``--help`` loads only typer.
-"""
+"""Commands that connect the memory to other programs: `import`, `install`, `hook` and others."""
 
 from __future__ import annotations
 
@@ -18,7 +15,8 @@ from memoriter.cli.folders import create_files
 if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.hosts import Host, InstallReport, InstallRequest
-    from memoriter.importing.copying import ImportReport
+    from memoriter.importing.copying import ImportAction, ImportReport
+    from memoriter.records import Imported
 
 HostName = Annotated[str, typer.Argument(metavar="HOST", help="Program that runs the agent.")]
 ScopeOption = Annotated[
@@ -29,18 +27,15 @@ HostHome = Annotated[Path | None, typer.Option("--home", help="Folder of the hos
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command("import", epilog="Example: memoriter import openclaw --dry-run")(import_)
-    app.command(epilog="Example: memoriter --workspace ~/notes install claude-code --dry-run")(install)
-    app.command(epilog="Example: memoriter uninstall claude-code")(uninstall)
-    app.command(epilog="Example: memoriter hook claude-code UserPromptSubmit < event.json")(hook)
-    app.command("process-queue")(process_queue)
+import_command, install_command, uninstall_command, hook_command, queue_command = (
+    typer.Typer(add_completion=False) for _ in range(5)
+)
 
 
 # ---- import ---------------------------------------------------------------------------------------------------
 
 
+@import_command.command(epilog="Example: memoriter import openclaw --dry-run")
 def import_(
     context: typer.Context,
     source: Annotated[
@@ -74,8 +69,54 @@ def import_(
     render.show(
         as_json,
         lambda tools: _report_of(named) if named else tools.exchange.ImportResult.of(report),
-        lambda: entry_tables.imported(report.entries) if is_simple else render.import_report(report),
+        lambda: _print_imported(report.entries) if is_simple else _print_import(report),
     )
+
+
+def _print_imported(counts: Imported) -> None:
+    """Print how many entries an import added."""
+    render.console().print(
+        f"Imported {entry_tables.count_entries(counts.added)}; {counts.already} existed already."
+    )
+    if counts.refused:
+        render.console().print(
+            f"{entry_tables.count_entries(counts.refused)} not imported: the text was forgotten before."
+        )
+
+
+#: Files that a dry run lists one by one.
+MAX_LISTED_FILES = 20
+IMPORT_ACTIONS: dict[ImportAction, str] = {
+    "new": "new",
+    "grown": "updated",
+    "same": "unchanged",
+    "other": "skipped",
+}
+
+
+def _print_import(report: ImportReport) -> None:
+    """Print what an import from another program copied, and what it skipped."""
+    lines = [
+        f"{report.program} in {report.home}, agent {report.agent}"
+        + (" (dry run: nothing is changed)" if report.dry_run else "")
+    ]
+    for kind, title in (("note", "notes"), ("session", "sessions")):
+        actions = [step.action for step in report.steps if step.kind == kind]
+        counts = [(actions.count(action), label) for action, label in IMPORT_ACTIONS.items()]
+        lines.append(
+            f"{title}: {', '.join(f'{count} {label}' for count, label in counts if count) or 'none'}"
+        )
+    lines.append(f"entries: {report.entries.added} new, {report.entries.already} unchanged")
+    if report.dry_run:
+        copies = [step for step in report.steps if step.action in ("new", "grown")]
+        lines += [
+            f"  {IMPORT_ACTIONS[step.action]} {step.source} -> {step.target}"
+            for step in copies[:MAX_LISTED_FILES]
+        ]
+        lines += [f"  and {len(copies) - MAX_LISTED_FILES} more"] if len(copies) > MAX_LISTED_FILES else []
+    lines += [f"skipped: {step.source}: {step.note}" for step in report.steps if step.action == "other"]
+    lines += report.remarks
+    sys.stdout.write(render.plain("\n".join(lines)) + "\n")
 
 
 def _report_of(report: ImportReport) -> dict[str, object]:
@@ -95,6 +136,7 @@ def _report_of(report: ImportReport) -> dict[str, object]:
 # ---- install --------------------------------------------------------------------------------------------------
 
 
+@install_command.command(epilog="Example: memoriter --workspace ~/notes install claude-code --dry-run")
 def install(
     context: typer.Context,
     host: HostName,
@@ -122,6 +164,7 @@ def install(
     _show(host, found.install(request), request, as_json)
 
 
+@uninstall_command.command(epilog="Example: memoriter uninstall claude-code")
 def uninstall(
     context: typer.Context,
     host: HostName,
@@ -161,7 +204,7 @@ def _show(host: str, report: InstallReport, request: InstallRequest, as_json: bo
 
     if not as_json:
         for imported in report.imports:
-            render.import_report(imported)
+            _print_import(imported)
         sys.stdout.write(render.plain("".join(f"{line}\n" for line in report.lines)))
         return
     result = {"host": host, "dryRun": request.dry_run, "workspace": request.settings.workspace}
@@ -209,6 +252,7 @@ def _hook_options(options: GlobalOptions, settings: Settings) -> dict[str, str]:
 # ---- hooks ----------------------------------------------------------------------------------------------------
 
 
+@hook_command.command(epilog="Example: memoriter hook claude-code UserPromptSubmit < event.json")
 def hook(
     context: typer.Context,
     host: Annotated[str, typer.Argument(help="Program that runs the agent.")],
@@ -234,6 +278,7 @@ def hook(
     find_host(host).answer_hook(command)
 
 
+@queue_command.command()
 def process_queue(context: typer.Context, as_json: Json = False) -> None:
     """Process queued sessions."""
     from memoriter.agent import Agent

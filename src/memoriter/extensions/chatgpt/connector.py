@@ -7,28 +7,25 @@ fields, so only the protocol reports a failure.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 from pydantic import Field
 
 from memoriter.errors import BadArgument
 from memoriter.records import referenced_id
+from memoriter.server.mcp.resources import MAX_READ_LINES, resource_uri
 from memoriter.tools.tool import MAX_QUERY, Arguments, Call, Schema, Shape, Tool, json_schema
 
 if TYPE_CHECKING:
     from memoriter.records import Excerpt, Hit, Source
 
 #: The name that ChatGPT gives itself as a client.
-CHATGPT_CLIENT = "openai-mcp"
-SCHEME = "memory://"
+CLIENT = "openai-mcp"
 MAX_TITLE_CHARS = 80
 #: Maximum length of a text. `fetch` returns the part of a longer text around the lines that were found.
 MAX_FETCH_CHARS = 40_000
-#: Lines that one read returns. Transcripts can be very long.
-MAX_READ_LINES = 5_000
 
 _ID = re.compile(r"(?P<path>.+?)(?:#L(?P<first>[0-9]{1,9})(?:-L(?P<last>[0-9]{1,9}))?)?", re.DOTALL)
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:[^\n]*\n){0,198}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
@@ -77,12 +74,6 @@ class FetchResult(Shape):
     text: str = ""
     url: str = ""
     metadata: dict[str, str] = Field(default={})
-
-
-def resource_uri(path: str, lines: str = "") -> str:
-    """Return the resource address of a note, a session or an entry."""
-    kind = "" if path.startswith("entries/") else "notes/"
-    return f"{SCHEME}{kind}{quote(path, safe='/')}{lines}"
 
 
 def _to_listed(hit: Hit) -> ListedJson:
@@ -150,7 +141,12 @@ def _around(lines: list[str], line: int) -> tuple[str, int]:
     return ("\n".join(part), begin) if part else (lines[first - 1][:MAX_FETCH_CHARS], first)
 
 
-def _tools(source: Source | None) -> Mapping[str, Tool]:
+def tools(names: Collection[str]) -> Mapping[str, Tool]:
+    """Return both tools for an agent with these tools. One that has no notes searches entries alone."""
+    if not {"memory_search", "memory_recall"} & {*names}:
+        return {}
+    source: Source | None = None if "memory_search" in names else "entries"
+
     def search(call: Call[ConnectorSearchArguments]) -> ConnectorSearchResult:
         answer = call.memory.search(call.arguments.query, source=source, session=call.session, masked=True)
         return ConnectorSearchResult(results=[_to_listed(hit) for hit in answer.hits if answer.relevant])
@@ -166,6 +162,7 @@ def _tools(source: Source | None) -> Mapping[str, Tool]:
             ConnectorSearchArguments,
             ConnectorSearchResult,
             search,
+            client=CLIENT,
         ),
         "fetch": Connector(
             "fetch",
@@ -174,10 +171,6 @@ def _tools(source: Source | None) -> Mapping[str, Tool]:
             FetchArguments,
             FetchResult,
             fetch,
+            client=CLIENT,
         ),
     }
-
-
-TOOLS_FOR_CHATGPT = _tools(None)
-ENTRY_TOOLS_FOR_CHATGPT = _tools("entries")
-"""The same tools for an agent that has entries but no notes."""

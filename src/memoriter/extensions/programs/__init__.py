@@ -1,0 +1,18 @@
+"""Commands that connect the memory to other programs: importers read their data, and hosts run an agent."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+_COMMANDS = "memoriter.extensions.programs.commands"
+
+extension = Extension(
+    name="programs",
+    commands={
+        "import": Offer(f"{_COMMANDS}:import_command", group="Entries"),
+        "install": Offer(f"{_COMMANDS}:install_command", group="Agents"),
+        "uninstall": Offer(f"{_COMMANDS}:uninstall_command", group="Agents"),
+        "hook": Offer(f"{_COMMANDS}:hook_command", group="Agents"),
+        "process-queue": Offer(f"{_COMMANDS}:queue_command", group="Agents"),
+    },
+)
