@@ -54,10 +54,9 @@ class OpenAIEmbedder(VendorEmbedder):
         return "" if self.needs_key() else digest(base_url=(self.base_url or "").rstrip("/"))
 
     def vectors(self, texts: Sequence[str], purpose: Purpose, timeout_s: float, retries: int) -> Any:
-        """Embed texts with one call. The models treat queries and documents the same."""
-        del purpose
+        """Embed texts with one call."""
         client = self.client().with_options(max_retries=retries)
-        answer = client.embeddings.create(**self._body(texts), timeout=timeout_s)
+        answer = client.embeddings.create(input=list(texts), **self.options(purpose), timeout=timeout_s)
         check_model(self.model, answer.model)
         return by_index(((item.index, item.embedding) for item in answer.data), len(texts))
 
@@ -67,7 +66,7 @@ class OpenAIEmbedder(VendorEmbedder):
 
         if isinstance(error, openai.APIStatusError):
             body = error.body if isinstance(error.body, dict) else {}
-            message = " ".join(str(body.get(name) or "") for name in ("code", "message")).strip()
+            message = " ".join(str(body.get(name) or "") for name in ("code", "message", "detail")).strip()
             return Failure(error.status_code, message, error.response.headers)
         if isinstance(error, openai.APIConnectionError):
             return Failure(message=str(error.__cause__ or error))
@@ -77,17 +76,24 @@ class OpenAIEmbedder(VendorEmbedder):
 
     def submit(self, texts: Sequence[str], timeout_s: float) -> str:
         """Submit a job and return its id."""
-        lines = [
-            {"custom_id": str(number), "method": "POST", "url": "/v1/embeddings", "body": self._body([text])}
-            for number, text in enumerate(texts)
-        ]
+        lines, options = self.job(texts)
         client = self.client()
         data = io.BytesIO("\n".join(json.dumps(line) for line in lines).encode())
         file = client.files.create(file=("memoriter.jsonl", data), purpose="batch", timeout=timeout_s)
         job = client.batches.create(
-            input_file_id=file.id, endpoint="/v1/embeddings", completion_window="24h", timeout=timeout_s
+            input_file_id=file.id, endpoint="/v1/embeddings", timeout=timeout_s, **options
         )
         return str(job.id)
+
+    def job(self, texts: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """Return the lines of the file of a job, and the options of the job."""
+        body = self.options("document")
+        head = {"method": "POST", "url": "/v1/embeddings"}
+        lines = [
+            {"custom_id": str(number), **head, "body": {"input": [text], **body}}
+            for number, text in enumerate(texts)
+        ]
+        return lines, {"completion_window": "24h"}
 
     def state(self, job_id: str, timeout_s: float) -> JobState:
         """Return the state of a job."""
@@ -108,16 +114,18 @@ class OpenAIEmbedder(VendorEmbedder):
         """Cancel a job."""
         self.client().batches.cancel(job_id, timeout=timeout_s)
 
-    def _body(self, texts: Sequence[str]) -> dict[str, Any]:
+    def options(self, purpose: Purpose) -> dict[str, Any]:
+        """Return the options of a call. The models treat queries and documents the same."""
+        del purpose
         encoding = "base64" if self.needs_key() else "float"
-        body: dict[str, Any] = {"model": self.model, "input": list(texts), "encoding_format": encoding}
-        return body | {"dimensions": self.shortened} if self.shortened else body
+        options: dict[str, Any] = {"model": self.model, "encoding_format": encoding}
+        return options | {"dimensions": self.shortened} if self.shortened else options
 
     def open_client(self) -> Any:
         """Open the client."""
-        return client_library("openai", "openai").OpenAI(
+        return client_library("openai", self.provider).OpenAI(
             api_key=self.key or "none",
             base_url=self.base_url,
             max_retries=MAX_RETRIES,
-            http_client=transport.httpx_client(client_library("httpx2", "openai")),
+            http_client=transport.httpx_client(client_library("httpx2", self.provider)),
         )
