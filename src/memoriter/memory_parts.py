@@ -265,7 +265,7 @@ class MemoryParts:
     def check_server(self) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
         """Check the server that holds the memory, if there is one: for each check its name, state, text and fix."""
         self.check_open()
-        return self.store.check()
+        return [*self.store.check()]
 
 
 class MemorySearch:

@@ -41,7 +41,7 @@ OTHER_CODES = {
 #: Names of the checks of `doctor`.
 CHECKS = {
     *literals("Finding", 0, "tools"),
-    *literals("ServerFinding", 0, "store/postgres"),
+    *literals("Check", 0, "extensions/postgres"),
 }
 
 

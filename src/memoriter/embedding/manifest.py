@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from memoriter.errors import EmbedderUnavailable
 from memoriter.records import Identity
@@ -19,33 +19,6 @@ from memoriter.records import Identity
 POOLINGS = ("in-graph", "mean", "cls", "last")
 #: Bytes to sample from each part of a file that has no digest in a manifest.
 SAMPLE_BYTES = 1 << 20
-
-
-class Prompts(NamedTuple):
-    """Texts that a model expects before a query and before a document."""
-
-    query: str = ""
-    document: str = ""
-
-
-#: By the beginning of a model's name, in lower case, without punctuation. Hosted services have an argument instead.
-_PROMPTS = {
-    "nomicembed": Prompts("search_query: ", "search_document: "),
-    "embeddinggemma": Prompts("task: search result | query: ", "title: none | text: "),
-    "mxbaiembed": Prompts("Represent this sentence for searching relevant passages: "),
-    "snowflakearcticembed2": Prompts("query: "),
-    "qwen3embedding": Prompts(
-        "Instruct: Given a question, retrieve passages that answer it\nQuery: ",
-    ),
-    "multilinguale5": Prompts("query: ", "passage: "),
-    "e5": Prompts("query: ", "passage: "),
-}
-
-
-def prompts_for(model: str) -> Prompts:
-    """Return the prompts that the named model was trained with. Unknown models have none."""
-    name = "".join(c for c in model.lower().replace("\\", "/").rpartition("/")[2] if c.isalnum())
-    return next((prompts for known, prompts in _PROMPTS.items() if name.startswith(known)), Prompts())
 
 
 @dataclass(frozen=True, slots=True)

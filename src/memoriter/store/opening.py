@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from memoriter.errors import StoreBroken, StoreError
 from memoriter.extension import offers, suggest
@@ -20,8 +20,15 @@ if TYPE_CHECKING:
     from memoriter.store.protocol import Index, Transactions
     from memoriter.store.vectors import EngineSettings
 
-#: The name of a check, its state, its text, and how to fix what is wrong.
-Check = tuple[str, Literal["ok", "note", "wrong"], str, str]
+
+class Check(NamedTuple):
+    """One check of a store, and its result."""
+
+    name: str
+    state: Literal["ok", "note", "wrong"]
+    text: str
+    #: How to fix it; empty if nothing has to be done.
+    fix: str = ""
 
 
 class Store(Protocol):

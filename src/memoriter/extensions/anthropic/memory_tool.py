@@ -8,21 +8,13 @@ them.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import FrameworkMissing
 
 try:
     from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
-    from anthropic.types.beta import (
-        BetaCacheControlEphemeralParam,
-        BetaMemoryTool20250818CreateCommand,
-        BetaMemoryTool20250818DeleteCommand,
-        BetaMemoryTool20250818InsertCommand,
-        BetaMemoryTool20250818RenameCommand,
-        BetaMemoryTool20250818StrReplaceCommand,
-        BetaMemoryTool20250818ViewCommand,
-    )
+    from anthropic.types.beta import BetaCacheControlEphemeralParam
 except ImportError as error:
     raise FrameworkMissing("The Anthropic SDK", "anthropic") from error
 
@@ -34,11 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["MemoriterAsyncMemoryTool", "MemoriterMemoryTool"]
 
 
-class MemoriterMemoryTool(BetaAbstractMemoryTool):
-    """The memory tool for the notes of one workspace.
-
-    ``folder`` is the part of the workspace that Claude sees as `/memories` (default: all of `memory/`).
-    """
+class _Commands:
+    """The commands of the tool by name. The SDK passes each as an object; it runs as the model wrote it."""
 
     def __init__(
         self,
@@ -48,91 +37,44 @@ class MemoriterMemoryTool(BetaAbstractMemoryTool):
         session: str | None = None,
         cache_control: BetaCacheControlEphemeralParam | None = None,
     ) -> None:
-        super().__init__(cache_control=cache_control)
+        super().__init__(cache_control=cache_control)  # type: ignore[call-arg]
         self._commands = MemoryCommands(memory, folder, session)
+
+    def _run(self, command: object) -> str:
+        try:
+            return self._commands.run(command)
+        except CommandFailed as error:
+            raise ToolError(str(error)) from error
+
+    def view(self, command: Any) -> Any:
+        """Run a command."""
+        return self.call(command.to_dict())  # type: ignore[attr-defined]
+
+    create = str_replace = insert = delete = rename = view
+
+
+class MemoriterMemoryTool(_Commands, BetaAbstractMemoryTool):
+    """The memory tool for the notes of one workspace.
+
+    ``folder`` is the part of the workspace that Claude sees as `/memories` (default: all of `memory/`).
+    """
 
     def call(self, input: object) -> str:  # noqa: A002 - the name that the SDK uses
         """Run a command as the model wrote it; raise `ToolError` with a message for the model if it fails."""
-        return _run(self._commands, input)
-
-    def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Return the lines of a note, or list a folder."""
-        return self.call(command.to_dict())
-
-    def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Create a note."""
-        return self.call(command.to_dict())
-
-    def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace text that occurs once in a note."""
-        return self.call(command.to_dict())
-
-    def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines into a note."""
-        return self.call(command.to_dict())
-
-    def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a note or a folder."""
-        return self.call(command.to_dict())
-
-    def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Rename a note or a folder."""
-        return self.call(command.to_dict())
+        return self._run(input)
 
     def clear_all_memory(self) -> str:
         """Delete every note that Claude wrote. The owner's notes stay."""
         return self._commands.clear()
 
 
-class MemoriterAsyncMemoryTool(BetaAsyncAbstractMemoryTool):
+class MemoriterAsyncMemoryTool(_Commands, BetaAsyncAbstractMemoryTool):
     """The memory tool for the asynchronous client. Each command runs in a thread."""
-
-    def __init__(
-        self,
-        memory: Memory,
-        *,
-        folder: str | None = None,
-        session: str | None = None,
-        cache_control: BetaCacheControlEphemeralParam | None = None,
-    ) -> None:
-        super().__init__(cache_control=cache_control)
-        self._commands = MemoryCommands(memory, folder, session)
 
     async def call(self, input: object) -> str:  # noqa: A002 - the name that the SDK uses
         """Run a command as `MemoriterMemoryTool.call` does."""
-        return await asyncio.to_thread(_run, self._commands, input)
-
-    async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Return the lines of a note, or list a folder."""
-        return await self.call(command.to_dict())
-
-    async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Create a note."""
-        return await self.call(command.to_dict())
-
-    async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace text that occurs once in a note."""
-        return await self.call(command.to_dict())
-
-    async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
-        """Insert lines into a note."""
-        return await self.call(command.to_dict())
-
-    async def delete(self, command: BetaMemoryTool20250818DeleteCommand) -> str:
-        """Delete a note or a folder."""
-        return await self.call(command.to_dict())
-
-    async def rename(self, command: BetaMemoryTool20250818RenameCommand) -> str:
-        """Rename a note or a folder."""
-        return await self.call(command.to_dict())
+        return await asyncio.to_thread(self._run, input)
 
     async def clear_all_memory(self) -> str:
         """Delete every note that Claude wrote. The owner's notes stay."""
         return await asyncio.to_thread(self._commands.clear)
-
-
-def _run(commands: MemoryCommands, command: object) -> str:
-    try:
-        return commands.run(command)
-    except CommandFailed as error:
-        raise ToolError(str(error)) from error

@@ -27,7 +27,7 @@ from memoriter.store import cache
 from memoriter.store.connection import store_lock
 from memoriter.store.protocol import value
 from memoriter.store.vectors import VectorIndex
-from memoriter.store.vectors.nearest import blocks, from_ranges, to_ranges
+from memoriter.store.vectors.nearest import blocks
 from memoriter.store.vectors.sidefiles import best, identity_key, positions, products
 
 if TYPE_CHECKING:
@@ -423,10 +423,10 @@ class ExternalIndex(VectorIndex):
     def _record(self, rows: Rows) -> None:
         """Record which rows the table may contain, as ranges."""
         with self._database.write() as connection:
-            connection.execute(_PUT, (f"{self.store.key}_rows", to_ranges(rows)))
+            connection.execute(_PUT, (f"{self.store.key}_rows", _to_ranges(rows)))
 
     def _recorded(self, connection: apsw.Connection) -> Rows:
-        return from_ranges(value(connection, _GET, (f"{self.store.key}_rows",)) or "")
+        return _from_ranges(value(connection, _GET, (f"{self.store.key}_rows",)) or "")
 
     def _dead(self, connection: apsw.Connection, identity: Identity) -> Rows:
         """Return the rows that the table may contain although their chunks were deleted."""
@@ -436,6 +436,25 @@ class ExternalIndex(VectorIndex):
 
 def _prefix(identity: Identity) -> str:
     return "v" + hashlib.sha256(json.dumps(identity_key(identity)).encode()).hexdigest()[:16]
+
+
+def _to_ranges(rows: Rows) -> str:
+    """Return ascending rows as text: "1-3 7"."""
+    if not len(rows):
+        return ""
+    breaks = np.flatnonzero(np.diff(rows) > 1)
+    firsts = rows[np.concatenate(([0], breaks + 1))].tolist()
+    lasts = rows[np.concatenate((breaks, [len(rows) - 1]))].tolist()
+    return " ".join(
+        str(first) if first == last else f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True)
+    )
+
+
+def _from_ranges(text: str) -> Rows:
+    """Return the rows of a text that `_to_ranges` made."""
+    ends = [part.partition("-") for part in text.split()]
+    parts = [np.arange(int(first), int(last or first) + 1, dtype=np.int64) for first, _, last in ends]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
 
 
 _GET = "select value from meta where key = ?"

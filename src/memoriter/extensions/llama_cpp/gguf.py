@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
-from memoriter.embedding.manifest import prompts_for, sample
+from memoriter.embedding.manifest import sample
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.extensions.vendors.embedder import client_library, digest, is_installed, missing_extra, shorten
+from memoriter.extensions.vendors.prompts import prompts_for
 from memoriter.records import Identity
 
 if TYPE_CHECKING:

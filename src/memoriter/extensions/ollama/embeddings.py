@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from memoriter.embedding.manifest import prompts_for
 from memoriter.embedding.protocol import CallLimits
 from memoriter.extensions.vendors import transport
 from memoriter.extensions.vendors.embedder import Purpose, VendorEmbedder, check_model, client_library, digest
+from memoriter.extensions.vendors.prompts import prompts_for
 from memoriter.extensions.vendors.transport import Failure
 
 if TYPE_CHECKING:

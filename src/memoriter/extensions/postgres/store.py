@@ -51,4 +51,4 @@ class PostgresStore:
     def check(self) -> list[Check]:
         """Check the server: for each check its name, state, text and fix."""
         with closing(self.open_rows("entries")) as rows:
-            return [(one.name, one.state, one.text, one.fix) for one in examine_server(rows.server)]
+            return examine_server(rows.server)

@@ -206,22 +206,3 @@ def after_prefix(prefix: str) -> str | None:
         return None
     following = ord(stem[-1]) + 1
     return stem[:-1] + chr(0xE000 if following == 0xD800 else following)  # surrogates are not text
-
-
-def to_ranges(rows: Rows) -> str:
-    """Return ascending rows as text: "1-3 7"."""
-    if not len(rows):
-        return ""
-    breaks = np.flatnonzero(np.diff(rows) > 1)
-    firsts = rows[np.concatenate(([0], breaks + 1))].tolist()
-    lasts = rows[np.concatenate((breaks, [len(rows) - 1]))].tolist()
-    return " ".join(
-        str(first) if first == last else f"{first}-{last}" for first, last in zip(firsts, lasts, strict=True)
-    )
-
-
-def from_ranges(text: str) -> Rows:
-    """Return the rows of a text that `to_ranges` made."""
-    ends = [part.partition("-") for part in text.split()]
-    parts = [np.arange(int(first), int(last or first) + 1, dtype=np.int64) for first, _, last in ends]
-    return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
