@@ -54,6 +54,15 @@ def test_vectors_belong_to_their_texts(vendors: Vendors, provider: str, choose: 
     np.testing.assert_allclose(embedder.embed_query("heron"), vector("heron"), atol=1e-6)
 
 
+def test_vectors_of_openai_itself_come_in_base64(vendors: Vendors, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memoriter.extensions.openai.embeddings.OFFICIAL", url("openai"))
+    embedder = chosen("openai").embedder
+    assert embedder is not None
+    np.testing.assert_allclose(embedder.embed(["the heron flies"]), [vector("the heron flies")], atol=1e-6)
+    assert vendors.requests[0][2]["encoding_format"] == "base64"
+    embedder.close()
+
+
 @pytest.mark.requirement("B4")
 def test_each_vendor_gets_the_request_that_it_expects(vendors: Vendors, provider: str, choose: Make) -> None:
     embedder = choose()

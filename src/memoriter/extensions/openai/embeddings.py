@@ -21,7 +21,7 @@ from memoriter.extensions.vendors.embedder import (
     client_library,
     digest,
 )
-from memoriter.extensions.vendors.jobs import RUNNING, JobState, by_custom_id
+from memoriter.extensions.vendors.jobs import RUNNING, JobState, by_custom_id, decode_vector
 from memoriter.extensions.vendors.transport import Failure
 
 OFFICIAL = "https://api.openai.com/v1"
@@ -58,7 +58,8 @@ class OpenAIEmbedder(VendorEmbedder):
         client = self.client().with_options(max_retries=retries)
         answer = client.embeddings.create(input=list(texts), **self.options(purpose), timeout=timeout_s)
         check_model(self.model, answer.model)
-        return by_index(((item.index, item.embedding) for item in answer.data), len(texts))
+        found = ((item.index, decode_vector(item.embedding)) for item in answer.data)
+        return by_index(found, len(texts))
 
     def failure(self, error: Exception) -> Failure:
         """Return what the package's exception says."""
