@@ -35,7 +35,7 @@ from memoriter.store.connection import (
     store_lock,
     translate_errors,
 )
-from memoriter.store.protocol import Traces, value
+from memoriter.store.protocol import Traces, Transactions, value
 
 __all__ = ["Database", "Migration"]
 
@@ -48,7 +48,7 @@ _inherited: list[apsw.Connection] = []
 """Connections inherited by a fork. They are neither used nor closed: closing could delete the log of the parent."""
 
 
-class Database:
+class Database(Transactions):
     """One SQLite file: a writer under a lock, and a reader for each thread."""
 
     traces = Traces("forget.logs", "forget.busy_logs")
@@ -112,7 +112,6 @@ class Database:
 
     @contextlib.contextmanager
     def pinned(self) -> Iterator[None]:
-        """Let this thread read one state of the database, also in code that is not part of the store."""
         connection = self.reader()
         with self._errors():
             if connection.in_transaction:  # an outer snapshot, or a write of this thread
@@ -128,11 +127,6 @@ class Database:
 
     @contextlib.contextmanager
     def write(self, wait_s: float | None = None) -> Iterator[apsw.Connection]:
-        """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one.
-
-        ``wait_s`` is how long to wait for other writers, instead of the timeout of the database. With
-        ``synchronous="FULL"`` the commit is on disk at the end.
-        """
         if self._owner == threading.get_ident():
             with self._join() as connection:
                 yield connection
@@ -268,12 +262,6 @@ class Database:
         for connection in list(self._connections):
             with contextlib.suppress(apsw.Error):
                 connection.close()
-
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def purge(self) -> bool:
         """Move all commits from the log into the file and empty the log. Return False while others read it.

@@ -36,6 +36,8 @@ class Store(Protocol):
 
     def may_hold(self, area: str, index: Path) -> bool:
         """Return whether an area may have rows, without opening it. ``index`` is the folder of its index."""
+        del area, index
+        return True
 
     def open_rows(self, area: str, index: Index | None = None) -> Transactions:
         """Open the rows of an area: "entries" or "items". ``index`` is derived from them.
@@ -48,9 +50,12 @@ class Store(Protocol):
 
     def share_files(self, folder: Path, names: Sequence[str], owner: str) -> Callable[[], None]:
         """Share the files with these names in a folder with all machines that use the store. Return what ends this."""
+        del folder, names, owner  # the files belong to this machine
+        return lambda: None
 
     def check(self) -> list[Check]:
         """Check what the store depends on."""
+        return []
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ def open_store(context: StoreContext) -> Store:
     return store
 
 
-class FileStore:
+class FileStore(Store):
     """The memory of one agent in files of this machine."""
 
     def __init__(self, databases: Mapping[str, Path], settings: EngineSettings) -> None:
@@ -89,23 +94,13 @@ class FileStore:
         return self._databases[area].exists() or (index / "index.db").exists()
 
     def open_rows(self, area: str, index: Index | None = None) -> Transactions:
-        """Open the file of an area."""
         file = self._databases[area]
         if index is not None:
             check_not_lost(file, index, "entries" if area == "entries" else "texts")
         return open_file(file) if area == "entries" else open_items_file(file)
 
     def open_index(self, name: str, folder: Path, engine: str) -> Index:  # noqa: ARG002 - the folder names it
-        """Open the index in the folder, with this vector engine."""
         return open_index(folder, engine=engine, settings=self._settings)
-
-    def share_files(self, folder: Path, names: Sequence[str], owner: str) -> Callable[[], None]:  # noqa: ARG002 - a protocol
-        """Do nothing: the files belong to this machine."""
-        return lambda: None
-
-    def check(self) -> list[Check]:
-        """Return nothing: `memoriter doctor` checks the files."""
-        return []
 
 
 def check_not_lost(database: Path, index: Index, name: str) -> None:

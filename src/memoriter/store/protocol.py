@@ -93,20 +93,31 @@ class Transactions(Protocol):
     def pinned(self) -> AbstractContextManager[None]:
         """Let this thread read one state of the database, also in code that is not part of the store."""
 
-    def write(self) -> AbstractContextManager[Connection]:
-        """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one."""
+    def write(self, wait_s: float | None = None) -> AbstractContextManager[Connection]:
+        """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one.
+
+        ``wait_s`` is how long to wait for other writers, instead of the timeout of the database. At the end, the commit
+        is as durable as the database was opened or configured to be.
+        """
 
     def purge(self) -> bool:
         """Remove what deleted rows leave behind, as far as the database can. Return False while others read it."""
 
     def changes_of_others(self) -> int | None:
         """Return a number that changes when another process has changed the database; None if none is known."""
+        return None
 
     def check(self, *, deep: bool = False) -> list[str]:
         """Return what is wrong with the database, one sentence each."""
 
     def close(self) -> None:
         """Close every connection."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def value(connection: Connection, statement: str, bindings: tuple[Any, ...] = ()) -> Any:

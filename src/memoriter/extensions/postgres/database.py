@@ -20,7 +20,7 @@ from memoriter.extensions.postgres.connection import PostgresConnection, Postgre
 from memoriter.extensions.postgres.schema import AREA_TABLES
 from memoriter.extensions.postgres.server import SCHEMA, PostgresServer, lock_number, roll_back
 from memoriter.store.connection import translate_values
-from memoriter.store.protocol import Traces
+from memoriter.store.protocol import Traces, Transactions
 
 DEFAULT_TENANT = "default"
 STATEMENT_TIMEOUT_MS = 60_000
@@ -28,7 +28,7 @@ STATEMENT_TIMEOUT_MS = 60_000
 IDLE_TIMEOUT_MS = 300_000
 
 
-class PostgresDatabase:
+class PostgresDatabase(Transactions):
     """One agent's part of a server: transactions for its rows.
 
     ``area`` names the lock of writers: databases with different areas do not wait for each other.
@@ -91,13 +91,11 @@ class PostgresDatabase:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[PostgresConnection]:
-        """Return a connection, as `read` does. All reads of this thread inside see one state of the database."""
         with self.pinned(), self.read() as connection:
             yield connection
 
     @contextlib.contextmanager
     def pinned(self) -> Iterator[None]:
-        """Let this thread read one state of the database, also in code that is not part of the store."""
         if self._joined() is not None:
             yield
             return
@@ -119,11 +117,6 @@ class PostgresDatabase:
 
     @contextlib.contextmanager
     def write(self, wait_s: float | None = None) -> Iterator[PostgresConnection]:
-        """Run one transaction: commit at the end, roll back on any error. A nested call joins the outer one.
-
-        ``wait_s`` is how long to wait for other writers, instead of the timeout of the server. When this returns, the
-        server has committed, as durably as its ``synchronous_commit`` says.
-        """
         if self._owner == threading.get_ident():
             assert self._writer is not None
             try:
@@ -164,10 +157,6 @@ class PostgresDatabase:
 
         return vacuum(self, self._tables)
 
-    def changes_of_others(self) -> int | None:
-        """Return None: the numbers of the changes themselves say it."""
-        return None
-
     def check(self, *, deep: bool = False) -> list[str]:  # noqa: ARG002 - the server checks its pages
         """Return why the database cannot be read, one sentence each. The server itself detects damage."""
         try:
@@ -203,12 +192,6 @@ class PostgresDatabase:
         if not self._closed:
             self._closed = True
             self.server.release()
-
-    def __enter__(self) -> PostgresDatabase:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _setting(values: Mapping[str, str]) -> str:

@@ -12,20 +12,16 @@ from memoriter.extensions.postgres.index import PostgresIndex
 from memoriter.extensions.postgres.server import open_server
 from memoriter.extensions.postgres.settings import PostgresSettings
 from memoriter.extensions.postgres.working_copy import open_working_copy
-from memoriter.store.opening import Check, StoreContext
+from memoriter.store.opening import Check, Store, StoreContext
 from memoriter.store.protocol import Index
 
 
-class PostgresStore:
+class PostgresStore(Store):
     """Rows, indexes and files of one agent. Several stores of a process share the connections to a server."""
 
     def __init__(self, context: StoreContext) -> None:
         self._context = context
         self._connections = context.settings.section(PostgresSettings).connections
-
-    def may_hold(self, area: str, index: Path) -> bool:  # noqa: ARG002 - a protocol
-        """Return True: only the server knows."""
-        return True
 
     def open_rows(self, area: str, index: Index | None = None) -> PostgresDatabase:  # noqa: ARG002 - a protocol
         """Open the rows of an area. Writers of one area wait for each other."""
@@ -49,6 +45,5 @@ class PostgresStore:
         )
 
     def check(self) -> list[Check]:
-        """Check the server: for each check its name, state, text and fix."""
         with closing(self.open_rows("entries")) as rows:
             return examine_server(rows.server)
