@@ -192,7 +192,7 @@ class CommandGroup(TyperGroup):
                     command: Any = get_command(offer.load())
                 except ImportError as error:
                     raise typer.BadParameter(f"{cmd_name} cannot be loaded: {error}.") from error
-                command.name, command.rich_markup_mode = cmd_name, self.rich_markup_mode
+                command.name = cmd_name
                 _name_arguments(command)
                 self.commands[cmd_name] = command
         return super().get_command(ctx, cmd_name)
@@ -240,7 +240,8 @@ class CommandGroup(TyperGroup):
 
 
 def _name_arguments(command: Any) -> None:
-    """Show the arguments of a command and of its subcommands by convention. Typer creates them and takes no class."""
+    """Show a command and its subcommands plainly, and their arguments by convention. Typer takes no class of them."""
+    command.rich_markup_mode = None
     for parameter in command.params:
         if isinstance(parameter, TyperArgument):
             parameter.__class__ = NamedArgument

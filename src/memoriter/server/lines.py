@@ -63,7 +63,8 @@ class LineServer:
             request = None
         if not isinstance(request, dict) or not isinstance(request.get("operation"), str):
             message = "A request must be a JSON object on one line, with `operation`."
-            self.respond(_response(None, "invalid", {"error": message, "code": "bad_request"}))
+            result: Result = {"error": message, "code": "bad_request"}
+            self.respond({"id": None, "outcome": "invalid", "result": result})
             return
         try:
             outcome, result = self._call(request)
@@ -71,7 +72,7 @@ class LineServer:
             log.exception("the operation %s failed", request["operation"])
             failure = f"{request['operation']} failed: {type(error).__name__}."
             outcome, result = "broken", {"error": failure, "code": "internal_error"}
-        self.respond(_response(request.get("id"), outcome, result))
+        self.respond({"id": request.get("id"), "outcome": outcome, "result": result})
 
     def respond(self, response: dict[str, object]) -> None:
         """Write one response. A host that no longer reads gets none."""
@@ -82,10 +83,6 @@ class LineServer:
             except UnicodeEncodeError:  # a lone surrogate, which JSON can escape
                 self._responses.write(f"{json.dumps(response)}\n")
             self._responses.flush()
-
-
-def _response(request_id: object, outcome: Outcome, result: Result) -> dict[str, object]:
-    return {"id": request_id, "outcome": outcome, "result": result}
 
 
 def _call_operation(agent: ReloadingAgent, request: dict[str, Any]) -> tuple[Outcome, Result]:

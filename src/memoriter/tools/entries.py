@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+from dataclasses import fields
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -176,19 +177,8 @@ class FilterArguments(Arguments):
 
     def filters(self) -> dict[str, Any]:
         """Return the filters as the library takes them."""
-        return {
-            "types": tuple(self.types),
-            "states": tuple(self.states),
-            "trust": tuple(self.trust),
-            "tags": tuple(self.tags),
-            "min_importance": self.min_importance,
-            "since": self.since,
-            "until": self.until,
-            "session": self.session,
-            "source": self.source,
-            "workspace": self.workspace,
-            "used": self.used,
-        }
+        values = {name: getattr(self, name) for name in FilterArguments.model_fields}
+        return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
 class EntryListArguments(FilterArguments, PageArguments):
@@ -298,18 +288,11 @@ def _get(call: Call[IdArguments]) -> EntryGetResult:
     found = call.memory.entries.detail(call.arguments.id)
     entry = found.entry
     said = call.memory.notes.find_quote(entry.session, entry.text) if entry.session else None
-    return EntryGetResult(
-        entry=EntryJson.model_validate(entry),
-        history=[EventJson.model_validate(event) for event in found.history],
-        related=[EntryJson.model_validate(related) for related in found.related],
-        supersedes=[EntryJson.model_validate(old) for old in found.supersedes],
-        superseded_by=entry.superseded_by,
-        recalls=[RecallJson.model_validate(recall) for recall in found.recalls],
-        provenance=ProvenanceJson(
-            session=entry.session,
-            source=entry.source,
-            transcript=TranscriptJson(path=said[0], line=said[1]) if said else None,
-        ),
+    transcript = {"path": said[0], "line": said[1]} if said else None
+    provenance = {"session": entry.session, "source": entry.source, "transcript": transcript}
+    computed = {"superseded_by": entry.superseded_by, "provenance": provenance}
+    return EntryGetResult.model_validate(
+        {field.name: getattr(found, field.name) for field in fields(found)} | computed
     )
 
 

@@ -109,7 +109,7 @@ class ExplainedHitJson(HitJson):
 class SearchResult(Shape):
     """Hits, and which embedder found them."""
 
-    results: list[HitJson] = Field(default=[])
+    results: list[HitJson] = Field(default=[], validation_alias="hits")
     provider: str = "none"
     model: str = ""
     fallback: bool = False
@@ -123,14 +123,15 @@ class SearchResult(Shape):
 class ExplainedSearchResult(SearchResult):
     """Hits with their explanations."""
 
-    results: list[ExplainedHitJson] = Field(default=[])  # type: ignore[assignment]
+    results: list[ExplainedHitJson] = Field(default=[], validation_alias="hits")  # type: ignore[assignment]
     threshold: Score = Field(default=0.0, description="Recall adds results with at least this confidence.")
 
     @classmethod
     def of(cls, answer: Answer, *, explain: bool, threshold: float) -> ExplainedSearchResult:
         """Return the answer of a search, with explanations on request."""
         hits = [ExplainedHitJson.of(hit, explain=explain) for hit in answer.hits]
-        return cls(results=hits, threshold=threshold, **_origin(answer))
+        shown = dict(SearchResult.model_validate(answer))
+        return cls.model_validate({**shown, "results": hits, "threshold": threshold})
 
 
 def _query(call: Call[SearchArguments], path_prefix: str | None = None) -> Query:
@@ -159,7 +160,7 @@ def memory_search(call: Call[SearchArguments]) -> SearchResult:
     questions about prior work, decisions, dates, people, preferences or todos. If `disabled` is true, tell the user.
     """
     answer = parts_of(call.memory).search.for_prompt(_query(call))
-    return SearchResult(results=[HitJson.model_validate(hit) for hit in answer.hits], **_origin(answer))
+    return SearchResult.model_validate(answer)
 
 
 @operation("memory.search")
@@ -170,12 +171,6 @@ def _search(call: Call[ExplainedSearchArguments]) -> ExplainedSearchResult:
     answer = call.memory.search(_query(call, call.arguments.path_prefix), masked=call.masked)
     threshold = call.memory.settings.retrieval.min_confidence
     return ExplainedSearchResult.of(answer, explain=call.arguments.explain, threshold=threshold)
-
-
-def _origin(answer: Answer) -> dict[str, Any]:
-    """Return which embedder found the hits, and what was missing."""
-    names = ["provider", "model", "fallback", "citations", "relevant", "unknown", "notice", "degraded"]
-    return {name: getattr(answer, name) for name in names}
 
 
 # ---- memory_get ---------------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ class RecallResult(Shape):
     """The block of text for the prompt."""
 
     text: str = ""
-    recall_id: str = ""
+    recall_id: str = Field(default="", validation_alias="id")
     lines: list[LineJson] = Field(default=[])
     degraded: Degraded = None
 
@@ -82,12 +82,7 @@ def _recall(call: Call[RecallArguments]) -> RecallResult:
         interface=call.interface,
         tokens=asked.tokens,
     )
-    return RecallResult(
-        text=recalled.text,
-        recall_id=recalled.id,
-        lines=[LineJson.model_validate(line) for line in recalled.lines],
-        degraded=recalled.degraded,
-    )
+    return RecallResult.model_validate(recalled)
 
 
 # ---- capture, flush, summarise ------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +21,6 @@ from memoriter.records import Progress, ProgressCallback
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.store.protocol import Transactions
 
 #: The part of the shared files that holds the notes.
 NOTES = "workspace"
@@ -51,31 +50,16 @@ def migrate(
     tables = list[CopiedTable]()
     for area in ("entries", "items"):
         if build_store(source).may_hold(area, NO_INDEX):
-            with _database(source, area) as old, _database(target, area) as new:
-                tables += copy_area(area, old, new, _reporting(progress))
+            with (
+                closing(build_store(source).open_rows(area)) as old,
+                closing(build_store(target).open_rows(area)) as new,
+            ):
+                tables += copy_area(area, old, new, progress)
     with _sharing(source), _sharing(target):
         files = _copy_files(source, target, progress)
     notes = sum(name.startswith(f"{NOTES}/") for name in files)
     outside = tuple(str(extra.path) for extra in source.extra_paths)
     return MigrationReport(source.agent, tuple(tables), notes, len(files) - notes, outside)
-
-
-def _reporting(progress: ProgressCallback | None) -> Callable[[str, int, int], None]:
-    def report(name: str, rows: int, total: int) -> None:
-        if progress:
-            progress(Progress("migrate", rows, total, name))
-
-    return report
-
-
-# ---- databases ----------------------------------------------------------------------------------------------------
-
-
-def _database(settings: Settings, area: str) -> AbstractContextManager[Transactions]:
-    return closing(build_store(settings).open_rows(area))
-
-
-# ---- files --------------------------------------------------------------------------------------------------------
 
 
 @contextmanager

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 from memoriter.errors import StoreError
-from memoriter.records import Entry
+from memoriter.records import Entry, Progress, ProgressCallback
 from memoriter.store.protocol import Connection, Transactions, value
 
 #: Rows that are read and written together.
@@ -85,7 +85,7 @@ def copy_area(
     area: str,
     source: Transactions,
     target: Transactions,
-    progress: Callable[[str, int, int], None] = lambda _name, _rows, _total: None,
+    progress: ProgressCallback | None = None,
 ) -> list[CopiedTable]:
     """Copy all tables of an area and verify them. Raise if the target holds another memory."""
     _check_target(area, source, target)
@@ -124,7 +124,7 @@ def _check_target(area: str, source: Transactions, target: Transactions) -> None
 
 
 def _copy(
-    table: Table, source: Transactions, target: Transactions, progress: Callable[[str, int, int], None]
+    table: Table, source: Transactions, target: Transactions, progress: ProgressCallback | None
 ) -> None:
     if _measure(table, source) == _measure(table, target):
         return
@@ -138,7 +138,8 @@ def _copy(
             with target.write() as writing:
                 writing.executemany(insert, rows)
             done += len(rows)
-            progress(table.name, done, total)
+            if progress:
+                progress(Progress("migrate", done, total, table.name))
 
 
 def _batches(table: Table, connection: Connection) -> Iterator[list[tuple[object, ...]]]:
@@ -154,13 +155,15 @@ def _batches(table: Table, connection: Connection) -> Iterator[list[tuple[object
 
 
 def _plain(table: Table, row: Sequence[object]) -> tuple[object, ...]:
-    pairs = zip(table.columns, row, strict=True)
-    return tuple(bool(cell) if name in table.booleans else _storable(cell) for name, cell in pairs)
-
-
-def _storable(cell: object) -> object:
-    """Return a value as both stores hold it: some servers allow no null character in texts."""
-    return cell.replace("\0", "\ufffd") if isinstance(cell, str) else cell
+    """Return a row as both stores hold it: some servers have booleans, and no null character in texts."""
+    return tuple(
+        bool(cell)
+        if name in table.booleans
+        else cell.replace("\0", "\ufffd")
+        if isinstance(cell, str)
+        else cell
+        for name, cell in zip(table.columns, row, strict=True)
+    )
 
 
 def _measure(table: Table, database: Transactions) -> tuple[int, str]:

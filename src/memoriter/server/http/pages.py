@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import mimetypes
 import posixpath
 import re
 from collections.abc import Mapping
@@ -205,15 +204,9 @@ class PageFiles:
 
 
 def _page_file(name: str, body: bytes, cache_control: str) -> PageFile:
-    media_type = (
-        MEDIA_TYPES.get(Path(name).suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
-    )
     packed = gzip.compress(body, mtime=0) if cache_control == IMMUTABLE else None
-    return PageFile(body, media_type, cache_control, f'"{_digest(body)}"', packed)
-
-
-def _digest(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()[:32]
+    digest = hashlib.sha256(body).hexdigest()[:32]
+    return PageFile(body, MEDIA_TYPES[Path(name).suffix], cache_control, f'"{digest}"', packed)
 
 
 def routes(browsers: BrowserSessions, folder: Path = FOLDER) -> list[Route]:

@@ -59,28 +59,21 @@ class BadCursor(MemoriterError):
 
 def list_templates(view: View) -> list[types.ResourceTemplate]:
     """Return the templates of resource addresses."""
-    templates = list[types.ResourceTemplate]()
-    if view.has_notes:
-        templates.append(
-            types.ResourceTemplate(
-                name="note",
-                title="Note",
-                uri_template=f"{NOTES}{{+path}}",
-                description="A note by its path, such as memory/2026-02-08.md. Append #L10-L25 for those lines.",
-                mime_type=MARKDOWN,
-            )
-        )
-    if view.has_entries:
-        templates.append(
-            types.ResourceTemplate(
-                name="entry",
-                title="Entry",
-                uri_template=f"{ENTRIES}{{id}}",
-                description="One statement learned in a conversation, with its type, trust and importance.",
-                mime_type=JSON,
-            )
-        )
-    return templates
+    note = types.ResourceTemplate(
+        name="note",
+        title="Note",
+        uri_template=f"{NOTES}{{+path}}",
+        description="A note by its path, such as memory/2026-02-08.md. Append #L10-L25 for those lines.",
+        mime_type=MARKDOWN,
+    )
+    entry = types.ResourceTemplate(
+        name="entry",
+        title="Entry",
+        uri_template=f"{ENTRIES}{{id}}",
+        description="One statement learned in a conversation, with its type, trust and importance.",
+        mime_type=JSON,
+    )
+    return [one for one, is_there in ((note, view.has_notes), (entry, view.has_entries)) if is_there]
 
 
 # ---- listing --------------------------------------------------------------------------------------------------
@@ -246,31 +239,23 @@ and where."""
 
 def list_prompts(view: View) -> list[types.Prompt]:
     """Return the prompts that this caller can use."""
-    prompts = list[types.Prompt]()
-    if view.has_notes or view.has_entries:
-        topic = types.PromptArgument(
-            name="topic",
-            description="A person, a project or any other topic, in any language.",
-            required=True,
-        )
-        prompts.append(
-            types.Prompt(
-                name=RECALL,
-                title="Recall",
-                description="Show what the memory contains about a topic.",
-                arguments=[topic],
-            )
-        )
-    if _saving_tools(view):
-        prompts.append(
-            types.Prompt(
-                name=SUMMARISE,
-                title="Summarise the session",
-                description="Save what will still matter after this conversation.",
-                arguments=[],
-            )
-        )
-    return prompts
+    topic = types.PromptArgument(
+        name="topic", description="A person, a project or any other topic, in any language.", required=True
+    )
+    recall = types.Prompt(
+        name=RECALL,
+        title="Recall",
+        description="Show what the memory contains about a topic.",
+        arguments=[topic],
+    )
+    summarise = types.Prompt(
+        name=SUMMARISE,
+        title="Summarise the session",
+        description="Save what will still matter after this conversation.",
+        arguments=[],
+    )
+    reads = view.has_notes or view.has_entries
+    return [*([recall] if reads else []), *([summarise] if _saving_tools(view) else [])]
 
 
 def get_prompt(view: View, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
@@ -278,7 +263,9 @@ def get_prompt(view: View, name: str, arguments: Mapping[str, str]) -> types.Get
     prompts = {prompt.name: prompt for prompt in list_prompts(view)}
     if name not in prompts:
         raise BadArgument(f"Prompt {name!r} not found. Available: {', '.join(prompts) or 'none'}.")
-    text = _summarise(view) if name == SUMMARISE else _recall(view, arguments.get("topic", ""))
+    tools = " or ".join(f"`{tool}`" for tool in _saving_tools(view))
+    is_recall = name == RECALL
+    text = _recall(view, arguments.get("topic", "")) if is_recall else SUMMARISE_TEXT.format(tools=tools)
     content = types.TextContent(type="text", text=text)
     message = types.PromptMessage(role="user", content=content)
     return types.GetPromptResult(description=prompts[name].description, messages=[message])
@@ -294,10 +281,6 @@ def _recall(view: View, topic: str) -> str:
             f"What do you know about {topic}? The memory found nothing about it. Search it with other words."
         )
     return f"What do you know about {topic}? The memory contains:\n\n{recalled.text}"
-
-
-def _summarise(view: View) -> str:
-    return SUMMARISE_TEXT.format(tools=" or ".join(f"`{name}`" for name in _saving_tools(view)))
 
 
 def _saving_tools(view: View) -> list[str]:
