@@ -187,6 +187,7 @@ class AsyncMemory(_Forwarding[Memory]):
     erase = forward(Memory.erase)
     recall = forward(Memory.recall)
     brief = forward(Memory.brief)
+    profile = forward(Memory.profile)
     capture = forward(Memory.capture)
     capture_messages = forward(Memory.capture_messages)
     session_ended = forward(Memory.session_ended)

@@ -38,6 +38,7 @@ from memoriter.records import (
     least_trusted,
 )
 from memoriter.sentences import join, sentence
+from memoriter.text.dates import local_day
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from memoriter.entries import Entries
     from memoriter.entries.drafts import DraftFields
     from memoriter.recall.inject import Recalled
+    from memoriter.recall.profile import Profile
     from memoriter.sessions.transcript_writer import TranscriptWriter
 
 __all__ = ["Memory", "gateway_files", "parts_of"]
@@ -276,6 +278,20 @@ class Memory:
             session=session,
             show_places=self._parts.shows_citations(session),
         )
+
+    def profile(self, *, project: bool = False, tokens: int = 400, session: str | None = None) -> Profile:
+        """Return who the owner is: exact statements about the owner, preferences, people, projects and plans.
+
+        Only the newest statements in force are in it, as many as fit into ``tokens``. ``project`` returns what is
+        known about the project of this workspace instead.
+        """
+        from memoriter.recall.profile import MAX_ENTRIES, PROFILED, Profile, make_profile
+
+        if not self.has_entries or not self.allows(session):
+            return Profile()
+        here = self.settings.workspace_name if project else None
+        found = self.entries.list(sort="importance", limit=MAX_ENTRIES, trust=PROFILED, workspace=here)
+        return make_profile(found, local_day(), tokens=tokens, project=project)
 
     # ---- conversations ---------------------------------------------------------------------------------------
 

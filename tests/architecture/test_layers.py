@@ -41,7 +41,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "memory_parts": SHARED
     | {"build", "config", "embedding", "engines", "entries", "notes", "recall", "search", "sessions", "text"},
     "memory": SHARED
-    | {"memory_parts", "build", "config", "embedding", "engines", "entries", "notes", "recall", "sessions"},
+    | {
+        "memory_parts",
+        "build",
+        "config",
+        "embedding",
+        "engines",
+        "entries",
+        "notes",
+        "recall",
+        "sessions",
+        "text",
+    },
     "async_memory": SHARED | {"memory", "entries", "notes", "sessions", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
     "hosts": SHARED | {"memory", "agent", "config", "importing", "resident"},

@@ -10,8 +10,9 @@ import re
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -23,10 +24,10 @@ from memoriter.entries.context import MIN_SIMILARITY
 from memoriter.entries.relation import contradicts
 from memoriter.entries.search import EntryFilters, FoundEntries, judge_together
 from memoriter.errors import MemoriterError, StoreError
-from memoriter.recall.render import NOTES, Line, Whose, in_order, language_of, render
+from memoriter.recall.profile import make_profile, section_of, whose_words
+from memoriter.recall.render import NOTES, Line, in_order, language_of, render
 from memoriter.records import (
     AGENTS,
-    IMPORTED,
     Answer,
     Considered,
     Entry,
@@ -121,7 +122,7 @@ def of_entry(hit: EntryHit, show_places: bool, least: float, *, dated: bool = Fa
     refused = sentence("recall.untrusted_memory") if hit.entry.trust == "untrusted" else ""
     found = entry_as(hit.entry, hit.score, hit.explain.parts, show_places)
     if dated or hit.before:
-        found = replace(found, line=replace(found.line, date=hit.entry.day or ""))
+        found = _dated(found, hit.entry)
     if hit.entry.superseded_by:
         until = f"{hit.entry.day} to {local_day(hit.entry.updated_at)}"
         found = replace(found, line=replace(found.line, date=until))
@@ -131,8 +132,12 @@ def of_entry(hit: EntryHit, show_places: bool, least: float, *, dated: bool = Fa
 def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: bool) -> Candidate:
     """Return an entry as a candidate."""
     ref = f"entry:{entry.id}" if show_places else ""
-    line = Line(ref, entry.type, entry.text, _whose(entry.trust, entry.source or ""))
+    line = Line(ref, entry.type, entry.text, whose_words(entry.trust, entry.source))
     return Candidate(line, "entry", entry.id, score, parts, trust=entry.trust)
+
+
+def _dated(one: Candidate, entry: Entry) -> Candidate:
+    return replace(one, line=replace(one.line, date=entry.day or ""))
 
 
 def of_note(hit: Hit, show_places: bool, least: float, *, dated: bool = False) -> Candidate:
@@ -143,15 +148,8 @@ def of_note(hit: Hit, show_places: bool, least: float, *, dated: bool = False) -
     refused = refused or _weakness(hit.confidence, least)
     place = f"{hit.path}#L{hit.start_line}-L{hit.end_line}"
     ref, date = (hit.citation or "" if show_places else ""), (hit.date or "" if dated else "")
-    line = Line(ref, NOTES, text, _whose(hit.trust), date)
+    line = Line(ref, NOTES, text, whose_words(hit.trust, None), date)
     return Candidate(line, "note", place, hit.score, hit.explain.parts, refused, hit.trust)
-
-
-def _whose(trust: Trust, source: str = "") -> Whose:
-    """Return whose words a text is. What the owner imported from another program was not said to this agent."""
-    if trust == "owner":
-        return "imported" if source.startswith(IMPORTED) else "owner"
-    return "outside" if trust == "untrusted" else trust
 
 
 def _aged(one: Candidate, days: str | None, *, past: bool) -> Candidate:
@@ -203,14 +201,15 @@ log = logs.get("recall")
 
 #: Weight of an entry's importance in a brief.
 IMPORTANCE_WEIGHT = 0.6
-#: Weight of the types in `ALWAYS`, which hold in every project.
-ALWAYS_WEIGHT = 0.2
+#: Weight of the lines of the profile.
+PROFILE_WEIGHT = 0.2
 #: Weight of an entry that was learned in this project.
 PROJECT_WEIGHT = 0.2
 #: Minimum weight of an entry in a brief.
 MIN_BRIEF_WEIGHT = 0.5
 
-ALWAYS: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "relationship")
+#: Types that may be about the owner.
+PERSONAL: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "relationship", "fact", "other")
 
 #: Number of notes that are searched for each one that may enter, because many repeat each other.
 NOTES_PER_PLACE = 3
@@ -220,28 +219,28 @@ MAX_BRIEF_ENTRIES = 500
 TRUSTED: tuple[Trust, ...] = ("owner", *AGENTS)
 
 
-def weigh(entries: Iterable[Entry], sessions: Collection[str]) -> list[tuple[Entry, tuple[Part, ...], float]]:
+def weigh(
+    entries: Collection[Entry], sessions: Collection[str], today: date
+) -> list[tuple[Entry, tuple[Part, ...], float]]:
     """Return the entries for a brief with the parts of their weight, heaviest first and then newest first.
 
     ``sessions`` are those of the current project. Decisions from other projects may be wrong here and are left out.
     """
+    local = {one.id for one in entries if one.session is None or one.session in sessions}
+    usable = [one for one in entries if one.id in local or section_of(one, today) not in ("projects", None)]
+    profiled = {line.citation for line in make_profile(usable, today).lines}
     found = list[tuple[Entry, tuple[Part, ...], float]]()
-    for entry in entries:
-        always, here = entry.type in ALWAYS, entry.session is None or entry.session in sessions
-        if not always and not here:
-            continue
-        parts = (
-            Part(
-                "importance",
-                entry.importance / 5,
-                IMPORTANCE_WEIGHT,
-                IMPORTANCE_WEIGHT * entry.importance / 5,
-            ),
-            Part("always", float(always), ALWAYS_WEIGHT, ALWAYS_WEIGHT * always, entry.type),
-            Part("here", float(here), PROJECT_WEIGHT, PROJECT_WEIGHT * here),
+    for entry in usable:
+        parts = tuple(
+            Part(name, value, weight, weight * value)
+            for name, value, weight in (
+                ("importance", entry.importance / 5, IMPORTANCE_WEIGHT),
+                ("profile", float(f"entry:{entry.id}" in profiled), PROFILE_WEIGHT),
+                ("here", float(entry.id in local), PROJECT_WEIGHT),
+            )
         )
         score = sum(part.contribution for part in parts)
-        if score >= MIN_BRIEF_WEIGHT:
+        if score >= MIN_BRIEF_WEIGHT and section_of(entry, today):
             found.append((entry, parts, score))
     return sorted(found, key=lambda one: (-one[2], -one[0].updated_at))
 
@@ -377,15 +376,16 @@ class Injector:
         budget = budget or Budget()
         try:
             kinds: tuple[EntryFilters, ...] = (
-                {"types": ALWAYS, "trust": TRUSTED},
+                {"types": PERSONAL, "trust": TRUSTED},
                 {"within": sessions, "trust": TRUSTED},
             )
             found = [self.entries.list(sort="importance", limit=MAX_BRIEF_ENTRIES, **kind) for kind in kinds]
             entries = {entry.id: entry for entry in itertools.chain(*found)}
             today = local_day(self._clock())
-            current = [entry for entry in entries.values() if not ended_plan(entry, today)]
-            best = weigh(current, frozenset(sessions))[: budget.candidates]
-            candidates = [entry_as(entry, score, parts, show_places) for entry, parts, score in best]
+            best = weigh(entries.values(), frozenset(sessions), today)[: budget.candidates]
+            candidates = [
+                _dated(entry_as(entry, score, parts, show_places), entry) for entry, parts, score in best
+            ]
             language = language_of(" ".join(one.line.text for one in candidates))
             fitted = self._fit(candidates, budget, language)
             return self._record(fitted, _clean_query(about), interface, session)

@@ -1,7 +1,7 @@
 """The block of recalled text: fenced, grouped, and escaped so that no text can close the fence or leave its line.
 
 Recalled text is data. Each line is a JSON array of a reference and a text, with a label between them if the text is not
-the owner's, and a date if another line may be newer and about the same. Every character that could open a tag, in
+the owner's, and a date where it tells which line is newer. Every character that could open a tag, in
 any width, and every invisible character is escaped. `read_back` returns exactly what was rendered.
 """
 
@@ -127,7 +127,7 @@ class Line:
     group: str
     text: str
     whose: Whose = "owner"
-    #: The day, if another line of the block may be newer and about the same; otherwise empty.
+    #: The day, or the days, where that tells which line is newer; otherwise empty.
     date: str = ""
 
 

@@ -104,6 +104,41 @@ class RecallGetResult(RecallJson):
         )
 
 
+class ProfileArguments(Arguments):
+    """Arguments of `memory.profile`."""
+
+    project: bool = Field(default=False, description="What is known about the project, not about the owner.")
+    tokens: int = Field(default=400, ge=1, le=10_000, description="Maximum size of the text.")
+
+
+class ProfileLineJson(Shape):
+    """A statement of a profile."""
+
+    section: Literal["about", "preferences", "people", "projects", "plans"]
+    text: str
+    citation: str
+    date: str | None = Field(description="The day since which it holds.")
+    whose: str = Field(description="Whose words it is: `owner`, `agent` or `imported`.")
+
+
+class ProfileResult(Shape):
+    """Who the owner is, as statements."""
+
+    text: str = Field(default="", description="The profile as Markdown.")
+    tokens: Count = 0
+    lines: list[ProfileLineJson] = Field(default=[])
+
+
+@operation("memory.profile", by_get=True)
+def _profile(call: Call[ProfileArguments]) -> ProfileResult:
+    """Return who the owner is: the newest statements about the owner, preferences, people, projects and current plans,
+    each with its citation and day. Nothing from outside is in it.
+    """
+    asked = call.arguments
+    profile = call.memory.profile(project=asked.project, tokens=asked.tokens, session=call.session)
+    return ProfileResult.model_validate(profile)
+
+
 @operation("recalls.list")
 def _list(call: Call[RecallListArguments]) -> RecallListResult:
     """List the recalls, newest first, a page at a time. A recall is one moment when memories were added to a prompt."""

@@ -37,7 +37,7 @@ class SearchArguments(Arguments):
     min_score: float | None = Field(
         default=None, ge=0, le=1, description="Leave out results with a lower score."
     )
-    source: Source | None = Field(default=None, description="Only notes (`memory`), `sessions` or `entries`.")
+    source: Source | None = Field(default=None, description="Notes (`memory`), `sessions` or `entries`.")
     collection: str | None = Field(default=None, max_length=64, description="Named folder of notes.")
     as_of: str | None = Field(default=None, description="Valid on YYYY-MM-DD.")
 

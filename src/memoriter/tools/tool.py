@@ -222,6 +222,8 @@ class Tool:
     owner_only: bool = False
     #: Whether its argument `session` may be a session key, which must be allowed too.
     names_session: bool = False
+    #: Whether the gateway answers GET requests for it too.
+    by_get: bool = False
     #: Whether the result names folders of this machine. Only the owner sees them in full.
     reveals_paths: bool = False
     #: The only MCP client that lists it, with its output schema. Others can call it too.

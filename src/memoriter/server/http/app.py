@@ -61,7 +61,7 @@ def build(gateway: Gateway) -> Router:
     read_only = ["GET"]
     routes = [
         *(
-            Route(f"/v1/agents/{{agent}}/{tool.name}", _operation(gateway, tool), methods=["POST"])
+            Route(f"/v1/agents/{{agent}}/{tool.name}", _operation(gateway, tool), methods=_methods(tool))
             for tool in OPERATIONS.values()
         ),
         Route("/v1/agents", _agents(gateway), methods=read_only),
@@ -80,13 +80,18 @@ def build(gateway: Gateway) -> Router:
 # ---- operations -----------------------------------------------------------------------------------------------------
 
 
+def _methods(tool: Tool) -> list[str]:
+    return ["GET", "POST"] if tool.by_get else ["POST"]
+
+
 def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
     async def endpoint(request: Request) -> Response:
         record = request.state.record
         # The guard and the router must agree on what a path means.
         if record.operation != tool.name or record.agent != request.path_params["agent"]:
             raise Refused(403, "forbidden", "The request guard did not check this operation.")
-        arguments = parse_arguments(await _json_body(request))
+        sent = request.query_params if request.method == "GET" else parse_arguments(await _json_body(request))
+        arguments = dict(sent)
         session = request.headers.get("x-memoriter-session")
         observe.join_trace(request.headers)
         access = _lowered_access(request.headers.get("x-memoriter-access"), record.caller.access, tool)
@@ -224,7 +229,10 @@ def openapi() -> dict[str, object]:
     """Return the OpenAPI document, made from the table of operations."""
     paths = {path: {"get": _read_description(path, summary)} for path, summary in READ_ROUTES.items()}
     operations = {
-        f"/v1/agents/{{agent}}/{tool.name}": {"post": _description(tool)} for tool in OPERATIONS.values()
+        f"/v1/agents/{{agent}}/{tool.name}": {
+            method.lower(): _description(tool, method) for method in _methods(tool)
+        }
+        for tool in OPERATIONS.values()
     }
     return {
         "openapi": "3.1.0",
@@ -241,10 +249,12 @@ def _read_description(path: str, summary: str) -> dict[str, object]:
     return {"operationId": path.strip("/"), "summary": summary, "responses": _responses({})}
 
 
-def _description(tool: Tool) -> dict[str, object]:
-    schema = tool.schema()
+def _description(tool: Tool, method: str) -> dict[str, object]:
+    schema, is_get = tool.schema(), method == "GET"
+    body = {"required": bool(schema["required"]), "content": {"application/json": {"schema": schema}}}
+    asked = schema["properties"].items() if is_get else ()
     return {
-        "operationId": tool.name,
+        "operationId": f"{tool.name}.get" if is_get else tool.name,
         "summary": tool.description,
         "tags": [tool.access],
         "parameters": [
@@ -263,11 +273,9 @@ def _description(tool: Tool) -> dict[str, object]:
                 "description": "Act with less access than the token permits, for words of an agent.",
                 "schema": {"type": "string", "enum": list(ACCESS)},
             },
+            *({"name": name, "in": "query", "required": False, "schema": kind} for name, kind in asked),
         ],
-        "requestBody": {
-            "required": bool(schema["required"]),
-            "content": {"application/json": {"schema": schema}},
-        },
+        **({} if is_get else {"requestBody": body}),
         "responses": _responses(tool.output_schema()),
     }
 

@@ -35,6 +35,7 @@ MAX_READ_LINES = 5_000
 #: The protocol allows no more.
 MAX_COMPLETIONS = 100
 NOTES, ENTRIES = f"{SCHEME}notes/", f"{SCHEME}entries/"
+PROFILES = {f"{SCHEME}profile": "The owner", f"{SCHEME}profile/project": "The project"}
 MARKDOWN, JSON, PLAIN = "text/markdown", "application/json", "text/plain"
 #: The `_meta` key for the author of a text.
 TRUST_KEY = "memoriter/trust"
@@ -89,6 +90,8 @@ def list_page(view: View, cursor: str | None) -> types.ListResourcesResult:
     resources, following = list[types.Resource](), None
     if kind == "notes" and view.has_notes:
         resources, following = _list_notes(memory, after)
+    if not cursor and view.has_entries and memory.has_entries:
+        resources = [*_profiles(), *resources]
     if following is None and view.has_entries and (kind == "entries" or len(resources) < PAGE_SIZE):
         entries, following = _list_entries(
             memory, after if kind == "entries" else "", PAGE_SIZE - len(resources)
@@ -97,6 +100,14 @@ def list_page(view: View, cursor: str | None) -> types.ListResourcesResult:
     elif following is None and view.has_entries and kind == "notes":
         following = _encode_cursor("entries", "")
     return types.ListResourcesResult(resources=resources, next_cursor=following)
+
+
+def _profiles() -> list[types.Resource]:
+    about = "The newest statements that hold, each with its citation and day."
+    return [
+        types.Resource(uri=uri, name=uri.removeprefix(SCHEME), title=title, description=about, mime_type=JSON)
+        for uri, title in PROFILES.items()
+    ]
 
 
 def _list_notes(memory: Memory, after: str) -> tuple[list[types.Resource], str | None]:
@@ -170,6 +181,9 @@ def read(view: View, uri: str) -> types.TextResourceContents:
         entry = memory.entries.get(unquote(uri.removeprefix(ENTRIES)))
         text = json.dumps(MemoryJson.model_validate(entry).to_json(), ensure_ascii=False, indent=1)
         return _contents(uri, JSON, text, entry.trust)
+    if uri in PROFILES and view.has_entries:
+        found = _call(memory, "memory.profile", project=uri.endswith("/project"))
+        return _contents(uri, JSON, json.dumps(found, ensure_ascii=False, indent=1), "agent")
     if uri.startswith(NOTES) and view.has_notes:
         path, mark, lines = uri.removeprefix(NOTES).partition("#")
         path = unquote(path)

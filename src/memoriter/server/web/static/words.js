@@ -231,7 +231,7 @@ export const WORDS = {
   "part.rerank.why": ["how well it answers the query, according to the reranker", "重排模型判断的相关程度"],
   "part.similar": ["replaces another", "取代旧说法"],
   "part.similar.why": ["a newer statement about the same thing as a hit", "与某条结果说的是同一件事，而且说法更新"],
-  "part.always": ["always useful", "总是有用"],
+  "part.profile": ["in the profile", "属于个人档案"],
   "part.here": ["from this project", "来自这个项目"],
 
   "first.title": ["No memories yet", "还没有任何记忆"],
