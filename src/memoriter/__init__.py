@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from memoriter.notes.editing import NoteText as NoteText
     from memoriter.recall.inject import Recalled as Recalled
     from memoriter.recall.profile import Profile as Profile
+    from memoriter.recall.profile import ProfileLine as ProfileLine
     from memoriter.recall.render import Language as Language
     from memoriter.recall.render import Line as Line
     from memoriter.recall.render import Whose as Whose
@@ -159,7 +160,7 @@ _NAMES = {
     "notes.collection": "ErasedLines NoteList Notes Quote",
     "notes.editing": "NoteText",
     "recall.inject": "Recalled",
-    "recall.profile": "Profile",
+    "recall.profile": "Profile ProfileLine",
     "recall.render": "Language Line Whose",
     "records": "Answer Bucket CleanedUp Collection Considered Entry EntryEvent EntryHit EntryPage EntrySort "
     "EntryState EntryType Excerpt Explanation Facets Hit "

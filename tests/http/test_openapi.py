@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from gateways import Running, Start
+from gateways import Running, Start, ask
 
 from lab.soak.requests import ask_everything
 from memoriter.server.http.app import ERRORS
@@ -31,6 +31,20 @@ def test_the_list_of_operations_contains_the_required_access(gateway: Running) -
     assert {row["name"]: row["access"] for row in listed} == {
         name: tool.access for name, tool in OPERATIONS.items()
     }
+
+
+def test_the_profile_can_be_read_with_get(gateway: Running) -> None:
+    caller = gateway.caller("admin")
+    ask(caller, "entries.add", text="I live in Munich")
+    address = "/v1/agents/main/memory.profile"
+    (line,) = caller.get(address).json()["lines"]
+    assert (line["section"], line["text"], line["whose"]) == ("about", "I live in Munich", "owner")
+    assert caller.get(address, params={"project": "true"}).json()["lines"] == []
+    assert caller.get(address, params={"tokens": "none"}).status_code == 422
+    assert caller.get("/v1/agents/main/memory.search", params={"query": "Munich"}).status_code == 405
+    document = caller.get("/openapi.json").json()
+    described = document["paths"]["/v1/agents/{agent}/memory.profile"]["get"]
+    assert [one["name"] for one in described["parameters"] if one["in"] == "query"] == ["project", "tokens"]
 
 
 @pytest.mark.integration

@@ -41,10 +41,11 @@ HOSTILE = [
 
 
 async def _pages(client: Client) -> list[list[str]]:
+    """Return the notes and entries of every page. The profiles are before the first of them."""
     pages, cursor = list[list[str]](), None
     while True:
         page = await client.list_resources(cursor=cursor)
-        pages.append([item.uri for item in page.resources])
+        pages.append([item.uri for item in page.resources if "profile" not in item.uri])
         cursor = page.next_cursor
         if cursor is None:
             return pages
@@ -99,7 +100,8 @@ def test_a_resource_has_a_name_type_size_and_time(here: Talk, agent: Agent, note
         assert [item.mime_type for item in read] == [item.mime_type for item in found]
         return [resource.model_dump(by_alias=True, exclude_none=True) for resource in found]
 
-    first, second = here(listed)
+    owner, project, first, second = here(listed)
+    assert [owner["uri"], project["uri"]] == ["memory://profile", "memory://profile/project"]
     assert first == {
         "name": "memory/a b#%.md",
         "uri": "memory://notes/memory/a%20b%23%25.md",
@@ -109,6 +111,19 @@ def test_a_resource_has_a_name_type_size_and_time(here: Talk, agent: Agent, note
     }
     assert second["title"] == "Anna prefers tea."
     assert second["mimeType"] == "application/json"
+
+
+def test_the_profile_can_be_read(here: Talk, agent: Agent) -> None:
+    agent.memory.entries.add("I live in Munich", "fact")
+    agent.memory.entries.add("We use Postgres for the ledger", "project_context")
+
+    async def read(client: Client) -> list[list[str]]:
+        uris = ("memory://profile", "memory://profile/project")
+        texts = [(await client.read_resource(uri)).contents[0].text for uri in uris]
+        return [[line["text"] for line in json.loads(text)["lines"]] for text in texts]
+
+    owner, project = ["I live in Munich"], ["We use Postgres for the ledger"]
+    assert here(read) == [[*owner, *project], project]
 
 
 def test_notes_and_entries_can_be_read_by_their_addresses(

@@ -117,7 +117,7 @@ def test_a_plan_whose_days_have_passed_is_labelled_and_not_recalled(
 
 def test_a_plan_ahead_is_recalled(open_memory: Any) -> None:
     memory: Memory = open_memory()
-    memory.remember("The launch party is on 2999-07-01 in the harbour hall")
+    memory.remember("The launch party is on 2099-07-01 in the harbour hall")
     (hit,) = memory.search("launch party").hits
     assert hit.planned is None
     assert [line.date for line in memory.recall("launch party").lines] == [""]

@@ -61,7 +61,8 @@ _NAMES_THE_OWNER = re.compile(
 class ProfileLine:
     """One statement of a profile."""
 
-    section: Section
+    #: "about", "preferences", "people", "projects" or "plans".
+    section: str
     text: str
     #: Such as "entry:1f0c2a9e-…".
     citation: str
@@ -135,8 +136,8 @@ def make_profile(
             if entry is not None:
                 wider = Profile((*profile.lines, _line(section, entry)))
                 profile = wider if wider.tokens <= tokens else profile
-    order = {section: number for number, section in enumerate(SECTIONS)}
-    return Profile(tuple(sorted(profile.lines, key=lambda line: order[line.section])))
+    by_section = (line for section in SECTIONS for line in profile.lines if line.section == section)
+    return Profile(tuple(by_section))
 
 
 def _rank(entry: Entry) -> tuple[object, ...]:

@@ -232,4 +232,4 @@ def _timeline(call: Call[TimelineArguments]) -> TimelineResult:
     )
 
 
-OPERATIONS = (_list, _get, _timeline)
+OPERATIONS = (_profile, _list, _get, _timeline)
