@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from memoriter import Memory
 from memoriter.extensions.langgraph.items import items_of
+from memoriter.memory import parts_of
+from memoriter.store.entry_store import Edit
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -45,3 +48,20 @@ def test_notes_sessions_and_items_are_found(memory: Memory) -> None:
     item = items_of(memory).get(("users", "ana"), "city")
     assert item is not None
     assert item.value == {"text": "Lisbon"}
+
+
+def test_what_was_added_by_hand_lasts_although_an_earlier_version_gave_it_90_days(memory: Memory) -> None:
+    store = parts_of(memory).entry_context.store
+    by_text = {entry.text: entry for entry in memory.entries.list()}
+    added, captured = by_text["我住在慕尼黑。"], by_text["My dentist is Dr."]
+    with store.transaction():
+        for entry in (added, captured):
+            expires = {"type": "workflow", "expires_at": entry.created_at + 90 * 86_400}
+            store.apply([Edit("update", replace(entry, **expires), entry)], at=entry.created_at, by="owner")
+    memory.entries.cleanup()
+    assert memory.entries.get(added.id).expires_at is None
+    assert [event.by for event in memory.entries.history(added.id)] == ["owner", "owner", "cleanup"]
+    assert memory.entries.get(captured.id).expires_at == captured.created_at + 90 * 86_400
+    later = memory.entries.update(added.id, expires_at=added.created_at + 90 * 86_400)
+    memory.entries.cleanup()
+    assert memory.entries.get(added.id).expires_at == later.expires_at

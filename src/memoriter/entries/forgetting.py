@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from memoriter import logs
 from memoriter.entries.adding import hide, propose_forgetting
 from memoriter.entries.context import MIN_SIMILARITY
-from memoriter.entries.drafts import DAY
+from memoriter.entries.drafts import DAY, expiry
 from memoriter.entries.search import find
 from memoriter.errors import LockTimeout, MemoriterError, StoreError, StoreUnavailable, WriteError
 from memoriter.files.locks import LOCK_WAIT_S
@@ -29,7 +29,7 @@ from memoriter.records import (
 )
 from memoriter.sentences import sentence
 from memoriter.store.entry_rows import EntryFilter
-from memoriter.store.entry_store import Edit
+from memoriter.store.entry_store import LASTING, Edit
 from memoriter.store.ledger import Quotes, RecallFilter
 from memoriter.text import query_terms
 from memoriter.text.words import normal_form
@@ -376,6 +376,8 @@ def cleanup(context: EntryContext) -> CleanedUp:
     now = context.clock()
     observed = context.store.retention.observe(now)
     purged = _erase_due(context, observed - context.options.cleanup.retention_days * DAY)
+    if context.store.is_first(LASTING):
+        _keep_by_hand(context, now)
     expired, restored = _mark(context, now)
     context.store.retention.record(WAITING, observed)
     jump = context.clock_problem()
@@ -384,6 +386,17 @@ def cleanup(context: EntryContext) -> CleanedUp:
     else:
         log.warning("%s", jump)
     return CleanedUp(expired, purged, restored, jump)
+
+
+def _keep_by_hand(context: EntryContext, now: float) -> None:
+    """Let entries last that the owner added by hand while an earlier version gave them the expiry of captured ones."""
+    owners = context.store.find(EntryFilter(trust=("owner",), states=("active", "expired")))
+    given = (one for one in owners if one.expires_at == expiry(one.type, one.importance, one.created_at))
+    kept = [one for one in given if one.expires_at and context.store.history(one.id)[0].by == "owner"]
+    if kept:
+        edits = [Edit("update", replace(one, expires_at=None), one) for one in kept]
+        context.store.apply(edits, at=now, by="cleanup")
+        log.info("%d entries that were added by hand no longer expire", len(kept))
 
 
 def _mark(context: EntryContext, now: float) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from memoriter.store.entry_lists import EntryLists
 from memoriter.store.entry_rows import APPLICATION_ID, MIGRATIONS, EntryFilter
 from memoriter.store.erasure import Erasure
 from memoriter.store.ledger import Ledger
-from memoriter.store.protocol import Connection, Transactions
+from memoriter.store.protocol import Connection, Transactions, value
 from memoriter.store.retention import Retention
 from memoriter.text.words import normal_form
 
@@ -38,6 +38,8 @@ IN_FORCE = EntryFilter()
 #: The states of entries in the index. What is not in force leads to what is, or answers about an earlier day.
 INDEXED: tuple[EntryState, ...] = ("active", "superseded", "expired")
 
+#: The work after which no entry that was added by hand expires unless its owner wants that.
+LASTING = "by hand lasts"
 _IDENTITY = "insert into meta(key, value) values(?, ?) on conflict do nothing"
 
 
@@ -116,7 +118,16 @@ class EntryStore(EntryLists, Erasure):
             with database.write() as connection:  # the first use by this agent
                 for name, size in (("store", 16), ("key", 32)):
                     connection.execute(_IDENTITY, (name, secrets.token_hex(size)))
+                connection.execute(_IDENTITY, (LASTING, ""))
             self._read_identity()
+
+    def is_first(self, work: str) -> bool:
+        """Return whether this work on the entries of earlier versions has not been done, and record that it is."""
+        with self.database.write() as connection:
+            if value(connection, "select 1 from meta where key = ?", (work,)):
+                return False
+            connection.execute(_IDENTITY, (work, ""))
+            return True
 
     def _read_identity(self) -> bool:
         with self.database.read() as connection:  # converts the error of a damaged value
