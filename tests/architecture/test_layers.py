@@ -57,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
     "hosts": SHARED | {"memory", "agent", "config", "importing", "resident"},
     "tools": SHARED | {"memory", "agent", "config", "importing"},
-    "importing": SHARED | {"memory"},
+    "importing": SHARED | {"memory", "text"},
     "extensions": SHARED
     | LEAVES
     | {

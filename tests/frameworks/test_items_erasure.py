@@ -64,7 +64,7 @@ def test_bytes_are_erased_automatically_while_the_program_runs(
     open_memory: OpenMemory, tmp_path: Path, canary: str
 ) -> None:
     store = MemoriterStore(open_memory())
-    store.put(("d",), "gone", {"text": f"the password is {canary}"})
+    store.put(("d",), "gone", {"text": f"the word is {canary}"})
     assert holding(tmp_path / "state", canary)
     store.delete(("d",), "gone")
     until(lambda: not holding(tmp_path / "state", canary))

@@ -13,7 +13,7 @@ from memoriter.errors import BadArgument, WriteError
 from memoriter.records import Entry, EntryType, Trust
 from memoriter.sentences import sentence
 from memoriter.text.markdown import tag_list
-from memoriter.text.redaction import redact, without_private
+from memoriter.text.redaction import clean_name, redact, without_private
 
 DAY = 86_400.0
 
@@ -158,6 +158,8 @@ class Draft:
             importance=float(self.importance),
             confidence=float(self.confidence),
             tags=tags,
+            session=_name(self.session),
+            source=_name(self.source),
         )
 
     def loses_text(self, clean: Draft) -> bool:
@@ -215,6 +217,8 @@ def clean_entry(entry: Entry) -> Entry:
         category=entry.category,
         importance=entry.importance,
         confidence=entry.confidence,
+        session=entry.session,
+        source=entry.source,
         tags=entry.tags,
     ).clean()
     return replace(
@@ -225,8 +229,8 @@ def clean_entry(entry: Entry) -> Entry:
         importance=draft.importance,
         confidence=draft.confidence,
         tags=draft.tags,
-        session=_name(entry.session),
-        source=_name(entry.source),
+        session=draft.session,
+        source=draft.source,
     )
 
 
@@ -236,7 +240,7 @@ def _check_range(name: str, value: float, least: int, most: int) -> None:
 
 
 def _name(text: str | None) -> str | None:
-    return redact(_CONTROLS.sub("", text))[:500] if text else text
+    return clean_name(_CONTROLS.sub("", text))[:500] if text else text
 
 
 def _tag(text: str) -> str:

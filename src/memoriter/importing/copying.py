@@ -24,6 +24,7 @@ from memoriter.files.durable import make_folder, sync_folder, write_beside
 from memoriter.files.edits import rename_without_replacing
 from memoriter.files.paths import open_folder
 from memoriter.records import Imported
+from memoriter.text.redaction import clean_values, redact
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
 BLOCK_BYTES = 1024 * 1024
@@ -101,7 +102,20 @@ class SealedTranscript:
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+    return (
+        json.dumps(clean_values(record), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        + b"\n"
+    )
+
+
+def _clean_line(line: bytes) -> bytes:
+    """Return a line of a transcript without secrets and private spans. Other lines stay as they are, byte by byte."""
+    try:
+        record = json.loads(line)
+        cleaned = clean_values(record)
+    except (ValueError, RecursionError):
+        return redact(line.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return line if cleaned == record else _line(cleaned)
 
 
 def plan_copy(
@@ -170,12 +184,22 @@ def _compare_files(source: Path, existing: Path, *, grows: bool) -> ImportAction
     if not stat.S_ISREG(existing.lstat().st_mode):
         return "other"
     with _open_regular(source) as new, existing.open("rb") as old:
-        while block := old.read(BLOCK_BYTES):
-            if new.read(len(block)) != block:
-                return "other"
-        if not new.read(1):
-            return "same"
-    return "grown" if grows else "other"
+        found = _compare_blocks(iter(lambda: new.read(BLOCK_BYTES), b""), old, grows=grows)
+        if not grows:
+            return found
+        new.seek(0)
+        old.seek(0)
+        cleaned = _compare_blocks(map(_clean_line, new), old, grows=grows)
+        # A copy of an older version may contain secrets. It is written again.
+        return "grown" if cleaned == "other" and found == "same" else found if cleaned == "other" else cleaned
+
+
+def _compare_blocks(new: Iterator[bytes], old: BinaryIO, *, grows: bool) -> ImportAction:
+    for block in new:
+        known = old.read(len(block))
+        if known != block:
+            return "grown" if grows and block.startswith(known) else "other"
+    return "other" if old.read(1) else "same"
 
 
 def _compare_transcript(transcript: SealedTranscript, existing: Path) -> ImportAction:
@@ -196,7 +220,9 @@ def _write(step: ImportStep, root: Path, transcript: SealedTranscript | None) ->
     with shared.changing(step.target), open_folder(root, parts, make=True) as folder:
         target = folder / step.target.name
         with io.BytesIO(transcript.to_bytes()) if transcript else _open_regular(step.source) as source:
-            temporary = write_beside(target, iter(lambda: source.read(BLOCK_BYTES), b""))
+            blocks = iter(lambda: source.read(BLOCK_BYTES), b"")
+            copied = step.kind == "session" and transcript is None
+            temporary = write_beside(target, map(_clean_line, source) if copied else blocks)
             written = transcript.written_ns if transcript else os.fstat(source.fileno()).st_mtime_ns
         try:
             os.utime(temporary, ns=(written, written))

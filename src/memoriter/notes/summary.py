@@ -24,6 +24,7 @@ from memoriter.notes.extractive import PointsResult, is_chinese, make_points, re
 from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block, front_matter
 from memoriter.records import Saved, Turn
 from memoriter.text.encoding import encodable, slug
+from memoriter.text.redaction import clean_name, stored_names
 from memoriter.text.tokens import estimate_tokens
 
 _FIELD = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
@@ -64,7 +65,9 @@ class Summaries:
         for file in sorted(self.notebook.folder.glob(f"{day}*.md")):
             path = self.notebook.path_of(file.name)
             try:
-                if _fields(edits.read(self.notebook.inside(path)) or "").get("session") == session:
+                if _fields(edits.read(self.notebook.inside(path)) or "").get("session") in stored_names(
+                    session
+                ):
                     return path
             except WriteError:
                 continue
@@ -89,7 +92,7 @@ class Summaries:
         return front_matter(
             title=made.points.title,
             date=day,
-            session=session,
+            session=clean_name(session),
             started=self._start(turns).isoformat(timespec="seconds"),
             ended=self._end(turns).isoformat(timespec="seconds"),
             messages=len(turns),

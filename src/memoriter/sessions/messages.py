@@ -26,7 +26,7 @@ from memoriter.sessions.outside_text import (
 from memoriter.text.blocks import without_blocks
 from memoriter.text.encoding import encodable
 from memoriter.text.pasted import Piece, split_pasted
-from memoriter.text.redaction import redact, without_private
+from memoriter.text.redaction import clean_name, redact, without_private
 
 #: Bytes. A longer line is a picture or the output of a tool. It is skipped unread.
 MAX_LINE = 4 * 1024 * 1024
@@ -79,7 +79,7 @@ def read_record(record: Mapping[str, object]) -> Message:
     body = _body(record)
     if body is None:
         return Message(
-            session=_text(record.get("id")) if record.get("type") == "session" else _session(record)
+            session=_name(record.get("id")) if record.get("type") == "session" else _session(record)
         )
     role = body.get("role")
     text = ""
@@ -218,7 +218,11 @@ def _blocks(content: object, *kinds: str) -> Iterator[Mapping[str, object]]:
 
 
 def _session(record: Mapping[str, object]) -> str | None:
-    return _text(record.get("sessionId")) or _text(record.get("session_id"))
+    return _name(record.get("sessionId")) or _name(record.get("session_id"))
+
+
+def _name(value: object) -> str | None:
+    return clean_name(value) if isinstance(value, str) else None
 
 
 def _text(value: object) -> str | None:

@@ -2,7 +2,8 @@
 
 Each line is a JSON object that ``messages`` can read, so the conversation can be searched like any other. Items are
 appended in place and synced, so the index reads only the new part. Removed items, and lines that a killed writer left
-incomplete, are cut off the end of the file. The program gets back exactly the items that it added.
+incomplete, are cut off the end of the file. The program gets back the items that it added, without secrets and
+private spans.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from memoriter.files import shared
 from memoriter.files.durable import make_folder, sync_folder
 from memoriter.files.locks import file_lock
 from memoriter.text.encoding import slug
+from memoriter.text.redaction import clean_name, clean_values
 
 _MODE = 0o600
 #: Bytes at the end of the file that are read first.
@@ -42,8 +44,10 @@ class TranscriptWriter:
             raise WriteError("A session needs a name.")
         # A file system may treat two names as the same. The digest distinguishes them.
         digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-        self.path = folder / f"{slug(session)}-{digest}.jsonl"
-        self.session = session
+        self.session = clean_name(session)
+        self.path = folder / f"{slug(self.session)}-{digest}.jsonl"
+        if self.session != session and (older := folder / f"{slug(session)}-{digest}.jsonl").exists():
+            self.path = older  # written by a version that stored names as they were
         self._now = now
 
     def items(self, last: int | None = None) -> list[dict[str, Any]]:
@@ -96,7 +100,7 @@ class TranscriptWriter:
     def _line(self, item: Mapping[str, Any]) -> bytes:
         """Encode an item as a line."""
         stamp = {"type": "message", "timestamp": self._now().isoformat(), "sessionId": self.session}
-        return _json({**stamp, "message": dict(item)})
+        return _json({**stamp, "message": _clean(item)})
 
     # ---- files -----------------------------------------------------------------------------------------------
 
@@ -141,6 +145,13 @@ class TranscriptWriter:
             raise WriteError(
                 f"{self.path} could not be written ({error.strerror or error}). It is unchanged."
             ) from error
+
+
+def _clean(item: Mapping[str, Any]) -> Any:
+    try:
+        return clean_values(dict(item))
+    except RecursionError as error:
+        raise WriteError("The item cannot be written as JSON: it is nested too deeply.") from error
 
 
 def _json(record: Mapping[str, Any]) -> bytes:

@@ -13,6 +13,7 @@ from memoriter.sentences import pack, unpack
 from memoriter.store.checksums import add_checksums
 from memoriter.store.connection import Migration
 from memoriter.store.protocol import NO_LIMIT, Connection, value
+from memoriter.text.redaction import stored_names
 
 APPLICATION_ID = 0x6D6D656D  # "mmem"
 
@@ -165,12 +166,15 @@ class EntryFilter:
             and (self.used is None or (entry.access_count > 0) == self.used)
             and (self.since is None or entry.created_at >= self.since)
             and (self.until is None or entry.created_at < self.until)
-            and (self.session is None or entry.session == self.session)
-            and (self.within is None or entry.session is None or entry.session in self.within)
-            and (self.source is None or entry.source == self.source)
+            and (self.session is None or entry.session in stored_names(self.session))
+            and (self.within is None or entry.session is None or entry.session in self._within())
+            and (self.source is None or entry.source in stored_names(self.source))
             and self.admits_workspace(entry)
             and (self.now is None or entry.expires_at is None or entry.expires_at > self.now)
         )
+
+    def _within(self) -> list[str]:
+        return [stored for name in self.within or () for stored in stored_names(name)]
 
     def admits_workspace(self, entry: Entry) -> bool:
         """Return whether an entry was learned in the workspace that the filter names, or in none."""
@@ -229,9 +233,9 @@ def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
         ("created_at < ?", where.until),
         ("importance >= ?", where.min_importance or None),
         ("(access_count > 0) = ?", where.used),
-        ("session = ?", where.session),
-        (_WITHIN, None if where.within is None else json.dumps(where.within)),
-        ("source = ?", where.source),
+        ("session in (select value from json_each(?))", _names(where.session)),
+        (_WITHIN, None if where.within is None else json.dumps(where._within())),
+        ("source in (select value from json_each(?))", _names(where.source)),
         ("(workspace is null or workspace = ?)", where.workspace),
         ("(expires_at is null or expires_at > ?)", where.now),
     ):
@@ -242,6 +246,10 @@ def clauses(where: EntryFilter) -> tuple[list[str], list[object]]:
         found.append("exists (select 1 from json_each(tags) where value = ?)")
         bound.append(tag)
     return found, bound
+
+
+def _names(name: str | None) -> str | None:
+    return None if name is None else json.dumps(stored_names(name))
 
 
 def _stored_value(content: object, name: str) -> Any:

@@ -14,6 +14,7 @@ from memoriter.errors import NotFound
 from memoriter.records import Considered, Part, Recall, RecallHead, RecallPage
 from memoriter.sentences import pack, sentence, unpack
 from memoriter.store.protocol import NO_LIMIT, Connection, Transactions, value
+from memoriter.text.redaction import clean_name, stored_names
 
 KEPT_QUERY_CHARS = 500
 #: Maximum number of recalls, up to 25 KB each.
@@ -49,7 +50,10 @@ class RecallFilter:
     def clauses(self) -> tuple[str, list[object]]:
         """Return the filter as SQL, and its values."""
         given = (
-            ("r.session = ?", self.session),
+            (
+                "r.session in (select value from json_each(?))",
+                None if self.session is None else json.dumps(stored_names(self.session)),
+            ),
             ("r.interface = ?", self.interface),
             ("r.at >= ?", self.since),
             ("r.at < ?", self.until),
@@ -67,7 +71,8 @@ class Ledger:
 
     def write(self, recall: Recall, used: Sequence[str], *, max_recalls: int = MAX_RECALLS) -> None:
         """Write a recall, and count the entries that entered the prompt. The oldest of too many recalls are deleted."""
-        head = (recall.id, recall.at, recall.interface, recall.session, recall.query[:KEPT_QUERY_CHARS])
+        session = clean_name(recall.session) if recall.session else recall.session
+        head = (recall.id, recall.at, recall.interface, session, recall.query[:KEPT_QUERY_CHARS])
         rows = [
             (
                 recall.id,

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from memoriter.text.secret_forms import (
     LINK,
@@ -97,6 +98,58 @@ def without_private(text: str) -> str:
     if depth == 0:
         kept.append(text[at:])
     return "".join(kept)
+
+
+# ---- what is stored -------------------------------------------------------------------------------------------
+
+
+def clean_name(name: str) -> str:
+    """Return the name of a session, a source or an item as it is stored.
+
+    A secret in it is replaced by its kind, and a digest keeps different names apart. The shape of a token alone does
+    not make a name secret, because names often have one.
+    """
+    secrets = [secret for secret in find_secrets(name) if secret.kind != "key"]
+    public = without_private(name)
+    if not secrets and public == name:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{redact(public)} {digest}"
+
+
+def stored_names(name: str) -> tuple[str, ...]:
+    """Return the names under which something may be stored: older versions stored names as they were."""
+    return tuple(dict.fromkeys((clean_name(name), name)))
+
+
+#: Members whose values programs look up again, and content that only its vendor can read.
+_ID = re.compile(r"(?:^|_)ids?$|Id$|^(?:type|role|status|object|model|signature|encrypted_content)$")
+
+
+def clean_values(value: Any, name: str = "") -> Any:
+    """Return a JSON value without secrets and private spans. A member's name may tell that its value is secret.
+
+    >>> clean_values({"password": "hunter2", "text": "tea <private>and rum</private>"})
+    {'password': '[redacted secret]', 'text': 'tea '}
+    """
+    if isinstance(value, str):
+        if _ID.search(name):
+            return clean_name(value)
+        named = f"{name}: {without_private(value)}"
+        parts, at = [], len(name) + 2
+        for secret in find_secrets(named):
+            if secret.start >= at:
+                parts += [named[at : secret.start], f"[redacted {secret.kind}]"]
+                at = secret.end
+        return "".join([*parts, named[at:]])
+    if isinstance(value, Mapping):
+        return {
+            clean_name(key) if isinstance(key, str) else key: clean_values(one, str(key))
+            for key, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [clean_values(one, name) for one in value]
+    return value
 
 
 # ---- disguises ------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from memoriter.files.state import SessionStates
 from memoriter.sessions.messages import read_record
 from memoriter.sessions.outside_text import OutsideText, TrustRules
 from memoriter.sessions.tail import Record, RecordFilter, TailPosition
+from memoriter.text.redaction import clean_name
 
 #: Sessions whose progress is stored. The oldest are removed first.
 MAX_SESSIONS = 2_000
@@ -52,16 +53,19 @@ class SessionProgress:
 
     def get(self, session: str) -> SessionState:
         """Return what is known about a session. A new or unreadable session has an empty state."""
+        session = clean_name(session)
         return self._in_memory.get(session) or _state(self._states.get(session)) or SessionState(session)
 
     def put_in_memory(self, session: SessionState) -> None:
         """Continue from this position in this process only. The next process starts at the last `put`."""
+        session = replace(session, id=clean_name(session.id))
         stored = _state(self._states.get(session.id)) or SessionState(session.id)
         self.put(replace(session, position=stored.position))
         self._in_memory[session.id] = session
 
     def put(self, session: SessionState) -> None:
         """Store how far a session has been processed."""
+        session = replace(session, id=clean_name(session.id))
         self._in_memory.pop(session.id, None)
         self._states.put(session.id, asdict(session))
 

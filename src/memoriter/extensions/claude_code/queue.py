@@ -15,13 +15,14 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from memoriter import logs
 from memoriter.errors import LockTimeout, MemoriterError
 from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock, state_errors
+from memoriter.text.redaction import clean_name
 
 log = logs.get("sessions")
 
@@ -72,7 +73,8 @@ class SessionQueue:
             return None
         path = self.folder / f"{time.time_ns():020d}-{os.getpid()}-{next(_counter)}.json"
         with state_errors(self.folder):
-            durable.write(path, json.dumps(asdict(request)).encode())
+            cleaned = replace(request, session=clean_name(request.session))
+            durable.write(path, json.dumps(asdict(cleaned)).encode())
         return path
 
     def pending(self) -> list[Path]:

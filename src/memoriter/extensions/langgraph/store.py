@@ -127,7 +127,7 @@ class MemoriterStore(BaseStore):
 
 
 def _plain(op: PutOp) -> dict[str, Any]:
-    """Return the value as it will be read back, or raise if JSON cannot represent it."""
+    """Return the value as JSON, or raise if JSON cannot represent it."""
     try:
         plain: dict[str, Any] = json.loads(json.dumps(dict(op.value or {})))
     except (TypeError, ValueError, RecursionError) as error:

@@ -123,7 +123,7 @@ class Items:
             expired = self.store.expired(now=now)
             for item in expired:
                 self._delete(item)
-            changed = [self._put(put, now) for put in puts]
+            changed = [self._put(put.clean(), now) for put in puts]
         self._update_index(erase=bool(expired) or any(changed))
 
     def _put(self, put: Put, now: float) -> bool:

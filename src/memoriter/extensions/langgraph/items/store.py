@@ -11,13 +11,14 @@ import contextlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import apsw
 
 from memoriter.errors import WriteError
 from memoriter.store.protocol import Connection, Transactions, value
+from memoriter.text.redaction import clean_name, clean_values
 
 #: Integers below this are exact as floats.
 MAX_EXACT = 2.0**53
@@ -52,6 +53,10 @@ class Put:
     value: Mapping[str, Any] | None
     texts: tuple[str, ...] = ()
     ttl_s: float | None = None
+
+    def clean(self) -> Put:
+        """Return what is stored: the value without secrets and private spans."""
+        return replace(self, value=clean_values(self.value), texts=tuple(clean_values(self.texts)))
 
 
 #: A member of a value, an operator, and what to compare with. Null equals a missing member.
@@ -171,8 +176,10 @@ class ItemStore:
 
     def get(self, namespace: Sequence[str], key: str, *, now: float) -> Item | None:
         """Return the item with this name; None if it does not exist or has expired."""
-        found = self._items("namespace = ? and key = ?", (_pack(namespace), _encodable(key)), now)
-        return found[0] if found else None
+        for name in dict.fromkeys((_name(namespace, key), (_pack(namespace), _encodable(key)))):
+            if found := self._items("namespace = ? and key = ?", name, now):
+                return found[0]
+        return None
 
     def ids_under(self, prefix: Sequence[str], *, now: float) -> list[str]:
         """Return the ids of the items in every namespace with this prefix, the newest change first."""
@@ -232,12 +239,12 @@ class ItemStore:
     def put(self, put: Put, *, at: float) -> None:
         """Store a value under its name, or replace the one stored there."""
         expires = None if put.ttl_s is None else at + put.ttl_s
-        name = (_pack(put.namespace), _encodable(put.key))
+        name = _name(put.namespace, put.key)
         with self.database.write() as connection:
             seq = _next_seq(connection)
             content = (json.dumps(put.value), json.dumps(put.texts))
             bound = (secrets.token_hex(16), *name, *content, at, at, put.ttl_s, expires, seq)
-            connection.execute(_CHANGE, (value(connection, _PUT, bound), seq, _pack(put.namespace)))
+            connection.execute(_CHANGE, (value(connection, _PUT, bound), seq, name[0]))
 
     def delete(self, item: Item) -> None:
         """Delete an item."""
@@ -334,6 +341,11 @@ def _next_seq(connection: Connection) -> int:
     return number
 
 
+def _name(namespace: Sequence[str], key: str) -> tuple[str, str]:
+    """Return the name of an item as it is stored. A secret in it is replaced."""
+    return _pack([clean_name(_encodable(label)) for label in namespace]), clean_name(_encodable(key))
+
+
 def _pack(namespace: Sequence[str]) -> str:
     """Return a namespace as text; different namespaces have different texts."""
     return json.dumps([_encodable(label) for label in namespace], ensure_ascii=False, separators=(",", ":"))
@@ -343,9 +355,14 @@ def _under(prefix: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Return the SQL condition for a prefix: the namespace itself, and those that continue it after a comma."""
     if not prefix:
         return "true", ()
-    whole = _pack(prefix)
-    stem = whole.removesuffix("]")
-    return "(namespace = ? or (namespace >= ? and namespace < ?))", (whole, f"{stem},", f"{stem}-")
+    clauses, bound = list[str](), list[str]()
+    for whole in dict.fromkeys(
+        (_name(prefix, "")[0], _pack(prefix))
+    ):  # older versions stored names as they were
+        stem = whole.removesuffix("]")
+        clauses.append("namespace = ? or (namespace >= ? and namespace < ?)")
+        bound += (whole, f"{stem},", f"{stem}-")
+    return f"({' or '.join(clauses)})", tuple(bound)
 
 
 def _encodable(name: str) -> str:
