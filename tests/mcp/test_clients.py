@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memoriter.cli.app import app
-from memoriter.server.mcp.client_config import Client, client_entry
+from memoriter.extensions.programs.mcp import Client, client_entry
 
 BESIDE = Path(sys.executable).with_name("memoriter")
 

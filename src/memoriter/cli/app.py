@@ -40,8 +40,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog="Examples: memoriter init · memoriter init ~/vault --all-notes")(folders.init)
-app.add_typer(folders.app, name="collection")
-app.add_typer(folders.config_app, name="config")
 
 
 def _print_version(requested: bool) -> None:

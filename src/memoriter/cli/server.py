@@ -1,26 +1,18 @@
-"""Commands that serve the memory: `serve`, `open`, `token` for the gateway, and `mcp` for MCP clients."""
+"""Commands of the gateway: `serve`, `open` and `token`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from memoriter.cli import render
-from memoriter.cli.context import GlobalOptions, Json
-from memoriter.server.mcp.client_config import Client
+from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.server.http.serve import GatewayServer
-
-MCP_EXAMPLES = (
-    "Examples: memoriter --workspace ~/notes mcp --print-config claude-desktop · memoriter mcp --access read · "
-    "claude mcp add --scope user memoriter -- memoriter --workspace ~/notes mcp"
-)
 
 token_app = typer.Typer(help="Manage the tokens that programs use to call the gateway.", no_args_is_help=True)
 
@@ -32,7 +24,6 @@ def register(app: typer.Typer) -> None:
     )(serve)
     app.command("open", epilog="Example: memoriter open")(open_)
     app.add_typer(token_app, name="token")
-    app.command(epilog=MCP_EXAMPLES)(mcp)
 
 
 # ---- gateway --------------------------------------------------------------------------------------------------
@@ -179,49 +170,3 @@ def revoke(
     with gateway_files(context.obj.settings()) as folder:
         token = Tokens(folder).revoke(token_id)
     render.show(as_json, {"revoked": token.id}, f"Revoked {token.id}.")
-
-
-# ---- MCP ------------------------------------------------------------------------------------------------------
-
-
-def mcp(
-    context: typer.Context,
-    access: Annotated[
-        Literal["read", "write", "admin"],
-        typer.Option(help="What the client may do: read, also write, or everything the owner may."),
-    ] = "write",
-    session: Annotated[str | None, typer.Option(help="Session key to check against `memory.scope`.")] = None,
-    slot: Annotated[
-        str | None,
-        typer.Option(help="Memory plugin to use if the settings do not name one (default: memory-core)."),
-    ] = None,
-    print_config: Annotated[
-        Client | None, typer.Option(help="Print the configuration for this client, ready to copy.")
-    ] = None,
-) -> None:
-    """Serve the memory to an MCP client over standard I/O. For MCP over HTTP, use `memoriter serve`."""
-    if print_config is not None:
-        from memoriter.server.mcp.client_config import client_entry, client_location, server_command
-
-        options = {"--access": access if access != "write" else None, "--session": session, "--slot": slot}
-        command = server_command(_absolute_options(context.obj), _flatten(options))
-        sys.stdout.write(client_entry(print_config, command) + "\n")
-        sys.stderr.write(client_location(print_config, command) + "\n")
-        return
-    from memoriter.agent import ReloadingAgent
-    from memoriter.server.mcp.server import serve as serve_stdio
-
-    serve_stdio(ReloadingAgent(context.obj.settings, slot=slot), access=access, session=session)
-
-
-def _absolute_options(options: GlobalOptions) -> list[str]:
-    """Return the options before the command so that they work from any folder and in any environment."""
-    settings = options.settings()
-    home = settings.home if settings.origin("home") != "default" else None
-    config = Path(options.config).expanduser().absolute() if options.config else None
-    paths = {"--workspace": settings.workspace, "--home": home, "--config": config}
-    return _flatten({name: str(path) for name, path in paths.items() if path} | {"--agent": options.agent})
-
-
-def _flatten(options: Mapping[str, str | None]) -> list[str]:
-    return [part for name, value in options.items() if value is not None for part in (name, value)]

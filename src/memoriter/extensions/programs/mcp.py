@@ -1,14 +1,17 @@
-"""The configuration of MCP clients: the command that starts the server, in the format of each client."""
+"""The command `mcp`: it serves an MCP client, or prints the configuration of one, in the format of each."""
 
 from __future__ import annotations
 
 import json
 import shlex
-import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
+
+from memoriter.cli.context import GlobalOptions
 
 Client = Literal[
     "claude-code",
@@ -36,13 +39,6 @@ LOCATIONS: dict[Client, str] = {
     "openclaw": "OpenClaw: ~/.openclaw/openclaw.json, or run: {command}",
     "json": "For any client that takes a command and arguments.",
 }
-
-
-def server_command(before: Sequence[str] = (), after: Sequence[str] = ()) -> list[str]:
-    """Return the command that starts the server, with options before and after the word `mcp`."""
-    script = shutil.which("memoriter", path=str(Path(sys.executable).parent)) or shutil.which("memoriter")
-    program = [script] if script else [sys.executable, "-m", "memoriter"]
-    return [*program, *before, "mcp", *after]
 
 
 def client_entry(client: Client, command: Sequence[str]) -> str:
@@ -87,3 +83,55 @@ def client_location(client: Client, command: Sequence[str]) -> str:
         named = {"name": "memoriter", "type": "stdio", "command": command[0], "args": list(command[1:])}
         add = ["code", "--add-mcp", json.dumps(named, ensure_ascii=False)]
     return LOCATIONS[client].format(command=shlex.join(add))
+
+
+MCP_EXAMPLES = (
+    "Examples: memoriter --workspace ~/notes mcp --print-config claude-desktop · memoriter mcp --access read · "
+    "claude mcp add --scope user memoriter -- memoriter --workspace ~/notes mcp"
+)
+
+mcp_command = typer.Typer(add_completion=False)
+
+
+@mcp_command.command(epilog=MCP_EXAMPLES)
+def mcp(
+    context: typer.Context,
+    access: Annotated[
+        Literal["read", "write", "admin"],
+        typer.Option(help="What the client may do: read, also write, or everything the owner may."),
+    ] = "write",
+    session: Annotated[str | None, typer.Option(help="Session key to check against `memory.scope`.")] = None,
+    slot: Annotated[
+        str | None,
+        typer.Option(help="Memory plugin to use if the settings do not name one (default: memory-core)."),
+    ] = None,
+    print_config: Annotated[
+        Client | None, typer.Option(help="Print the configuration for this client, ready to copy.")
+    ] = None,
+) -> None:
+    """Serve the memory to an MCP client over standard I/O. For MCP over HTTP, use `memoriter serve`."""
+    if print_config is not None:
+        from memoriter.hosts import program
+
+        options = {"--access": access if access != "write" else None, "--session": session, "--slot": slot}
+        command = [*program(), *_absolute_options(context.obj), "mcp", *_flatten(options)]
+        sys.stdout.write(client_entry(print_config, command) + "\n")
+        sys.stderr.write(client_location(print_config, command) + "\n")
+        return
+    from memoriter.agent import ReloadingAgent
+    from memoriter.server.mcp.server import serve as serve_stdio
+
+    serve_stdio(ReloadingAgent(context.obj.settings, slot=slot), access=access, session=session)
+
+
+def _absolute_options(options: GlobalOptions) -> list[str]:
+    """Return the options before the command so that they work from any folder and in any environment."""
+    settings = options.settings()
+    home = settings.home if settings.origin("home") != "default" else None
+    config = Path(options.config).expanduser().absolute() if options.config else None
+    paths = {"--workspace": settings.workspace, "--home": home, "--config": config}
+    return _flatten({name: str(path) for name, path in paths.items() if path} | {"--agent": options.agent})
+
+
+def _flatten(options: Mapping[str, str | None]) -> list[str]:
+    return [part for name, value in options.items() if value is not None for part in (name, value)]
