@@ -42,14 +42,12 @@ def test_1_when_qmd_dies_the_builtin_engine_takes_over(note, open_with_qmd, stan
 def test_2_a_failed_engine_is_removed_from_the_pool_and_the_next_selection_tries_qmd_again() -> None:
     clock, qmd, builtin = Clock(), Maker("qmd"), Maker("local")
     engines = EnginePool(clock=clock)
-    failed = engines.get("key", qmd, builtin).engine
-    assert failed is not None
+    failed = engines.get("key", qmd, builtin)
     qmd.created[0].error = EngineError("qmd was killed.")
     failed.search(Query("x"))
     clock.now += 60
-    again = engines.get("key", qmd, builtin).engine
+    again = engines.get("key", qmd, builtin)
     assert again is not failed
-    assert again is not None
     assert again.search(Query("x")).provider == "qmd"
 
 

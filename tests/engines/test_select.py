@@ -14,7 +14,7 @@ from memoriter.extensions.qmd.engine import QmdSettings
 from memoriter.extensions.qmd.fallback import (
     Cooldown,
     EnginePool,
-    Selection,
+    FallbackEngine,
     cache_key,
 )
 from memoriter.records import Query
@@ -30,13 +30,11 @@ class Selecting:
         self.engines = EnginePool(cooldown=Cooldown(60, 600), clock=self.clock)
         self.qmd, self.builtin = Maker("qmd"), Maker("local")
 
-    def get(self, agent: str = "main", settings: object = SETTINGS) -> Selection:
+    def get(self, agent: str = "main", settings: object = SETTINGS) -> FallbackEngine:
         return self.engines.get(cache_key(agent, settings), self.qmd, self.builtin)
 
     def provider(self) -> str:
-        engine = self.get().engine
-        assert engine is not None
-        return engine.search(Query("x")).provider
+        return self.get().search(Query("x")).provider
 
 
 @pytest.fixture
@@ -57,14 +55,14 @@ def test_the_key_depends_on_agent_and_settings() -> None:
 @pytest.mark.requirement("A2")
 def test_a_second_call_gets_the_same_engine(selecting: Selecting) -> None:
     first, again, other = selecting.get(), selecting.get(), selecting.get("work")
-    assert first.engine is again.engine
-    assert first.engine is not other.engine
+    assert first is again
+    assert first is not other
     assert len(selecting.qmd.created) == 2
 
 
 def test_eight_threads_create_one_engine(selecting: Selecting) -> None:
     with ThreadPoolExecutor(8) as pool:
-        engines = {id(selection.engine) for selection in pool.map(lambda _: selecting.get(), range(8))}
+        engines = {id(engine) for engine in pool.map(lambda _: selecting.get(), range(8))}
     assert (len(engines), len(selecting.qmd.created)) == (1, 1)
 
 
@@ -74,8 +72,7 @@ def test_a_failed_creation_logs_a_warning_and_selects_builtin(
 ) -> None:
     selecting.qmd.error = EngineError("the program 'qmd' is not on the PATH.")
     with caplog.at_level(logging.WARNING, "memoriter"):
-        engine = selecting.get().engine
-    assert engine is not None
+        engine = selecting.get()
     answer = engine.search(Query("x"))
     assert (answer.provider, answer.fallback) == ("local", True)
     assert "not on the PATH" in (answer.degraded or "")
@@ -86,43 +83,41 @@ def test_a_failed_creation_logs_a_warning_and_selects_builtin(
 
 def test_an_engine_that_started_with_builtin_uses_a_repaired_qmd(selecting: Selecting) -> None:
     selecting.qmd.error = EngineError("not installed.")
-    engine = selecting.get().engine
-    assert engine is not None
+    engine = selecting.get()
     selecting.qmd.error = None
     assert engine.search(Query("x")).provider == "local"
     selecting.clock.now += 60
     assert engine.search(Query("x")).provider == "qmd"
-    assert selecting.get().engine is engine
+    assert selecting.get() is engine
 
 
 @pytest.mark.requirement("A2")
-def test_if_both_fail_the_selection_has_an_error_and_no_engine(selecting: Selecting) -> None:
+def test_if_both_fail_the_error_of_builtin_is_raised(selecting: Selecting) -> None:
     selecting.qmd.error = EngineError("not installed.")
     selecting.builtin.error = StoreError("The home cannot be written.")
-    selection = selecting.get()
-    assert (selection.engine, selection.error) == (None, "The home cannot be written.")
+    with pytest.raises(StoreError, match=r"The home cannot be written\."):
+        selecting.get()
+    selecting.builtin.error = None
+    assert selecting.provider() == "local"
+    assert len(selecting.qmd.created) == 0
 
 
 def test_a_failed_engine_leaves_the_pool_and_is_not_retried_immediately(selecting: Selecting) -> None:
-    first = selecting.get().engine
+    first = selecting.get()
     selecting.qmd.created[0].error = EngineError("qmd was killed.")
-    assert first is not None
     first.search(Query("x"))
-    second = selecting.get().engine
+    second = selecting.get()
     assert second is not first
-    assert second is not None
     assert second.search(Query("x")).provider == "local"
     assert len(selecting.qmd.created) == 1
     selecting.clock.now += 60
-    third = selecting.get().engine
-    assert third is not None
+    third = selecting.get()
     assert third.search(Query("x")).provider == "qmd"
     assert len(selecting.qmd.created) == 2
 
 
 def test_a_closed_engine_leaves_the_pool(selecting: Selecting) -> None:
-    first = selecting.get().engine
-    assert first is not None
+    first = selecting.get()
     first.close()
-    assert selecting.get().engine is not first
+    assert selecting.get() is not first
     assert selecting.provider() == "qmd"

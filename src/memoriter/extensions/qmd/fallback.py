@@ -50,8 +50,6 @@ class FallbackEngine(Engine):
         name: str = "qmd",
         cooldown: Cooldown | None = None,
         clock: Callable[[], float] = time.monotonic,
-        on_failure: Callable[[FallbackEngine], None] = lambda _: None,
-        on_recovery: Callable[[FallbackEngine], None] = lambda _: None,
     ) -> None:
         self.name = name
         self.last_error: str | None = None
@@ -61,7 +59,6 @@ class FallbackEngine(Engine):
         self._create_builtin = create_builtin
         self._cooldown = cooldown or Cooldown()
         self._clock = clock
-        self._on_failure, self._on_recovery = on_failure, on_recovery
         self._lock = threading.RLock()
         #: A separate lock, since opening an index takes a while.
         self._creating = threading.Lock()
@@ -102,7 +99,6 @@ class FallbackEngine(Engine):
             self._closed = True
             primary, self._primary = self._primary, None
             builtin, self._builtin = self._builtin, None
-        self._on_failure(self)
         for engine in (primary, builtin):
             if engine is not None:
                 engine.close()
@@ -161,7 +157,6 @@ class FallbackEngine(Engine):
         log.warning(
             "%s failed, the builtin engine answers for at least %.0f s: %s", self.name, pause, self.last_error
         )
-        self._on_failure(self)
         _close(primary)
 
     def _record_failure(self, error: Exception) -> None:
@@ -210,7 +205,6 @@ class FallbackEngine(Engine):
         if self._started:
             primary.start()
         log.info("%s answers again", self.name)
-        self._on_recovery(self)
 
     def _open_builtin(self) -> Engine:
         with self._creating:
@@ -292,16 +286,6 @@ def _close(engine: Engine | None) -> None:
 Create = Callable[[], Engine]
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """An engine, or the reason why there is none."""
-
-    engine: Engine | None
-    error: str | None = None
-    #: The exception behind the error, for callers that raise it.
-    cause: Exception | None = None
-
-
 def cache_key(agent: str, settings: object) -> str:
     """Return the key of one agent's engine with these settings, a frozen value with a complete `repr`."""
     return f"{agent}:{hashlib.sha256(repr(settings).encode('utf-8', 'surrogatepass')).hexdigest()}"
@@ -315,65 +299,38 @@ class EnginePool:
     ) -> None:
         self._cooldown = cooldown or Cooldown()
         self._clock = clock
+        #: A pair that was closed tells when its primary may be tried again.
         self._engines: dict[str, FallbackEngine] = {}
-        #: When a failed key may be tried again, and its error.
-        self._failed: dict[str, tuple[float, str]] = {}
         self._lock = threading.Lock()
         self._creating: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def get(self, key: str, create_primary: Create, create_builtin: Create) -> Selection:
-        """Return the engine with this key. Create it if needed, with the builtin engine if the primary fails."""
+    def get(self, key: str, create_primary: Create, create_builtin: Create) -> FallbackEngine:
+        """Return the engine with this key. Create it if needed, with the builtin engine if the primary fails.
+
+        Raises the error of the builtin engine if neither can be opened.
+        """
         with self._lock:
             creating = self._creating[key]
         with creating:
-            return self._find_shared(key) or self._create(key, create_primary, create_builtin)
-
-    def _find_shared(self, key: str) -> Selection | None:
-        with self._lock:
-            engine = self._engines.get(key)
-        shared = engine.share() if engine else None
-        return Selection(shared) if shared else None
-
-    def _create(self, key: str, create_primary: Create, create_builtin: Create) -> Selection:
-        pair = FallbackEngine(
-            create_primary,
-            create_builtin,
-            cooldown=self._cooldown,
-            clock=self._clock,
-            on_failure=lambda engine: self._remove(key, engine),
-            on_recovery=lambda engine: self._add(key, engine),
-        )
-        retry_at, error = self._failed.get(key, (float("-inf"), ""))
-        if self._clock() >= retry_at:
+            earlier = self._engines.get(key)
+            is_working = earlier is not None and not earlier.primary_failed
+            if earlier is not None and is_working and (shared := earlier.share()):
+                return shared
+            pair = FallbackEngine(create_primary, create_builtin, cooldown=self._cooldown, clock=self._clock)
+            self._engines[key] = pair
             try:
-                pair.open_primary()
-            except Exception as failure:  # noqa: BLE001 - the agent gets the builtin engine instead
-                retry_at, error = self._clock() + self._cooldown.first_s, str(failure)
-                self._failed[key] = (retry_at, error)
-                log.warning("qmd cannot be used, the builtin engine answers: %s", error)
-            else:
-                self._add(key, pair)
-                return Selection(pair)
+                self._open(pair, earlier)
+            except BaseException:
+                pair.close()
+                raise
+            return pair
+
+    def _open(self, pair: FallbackEngine, earlier: FallbackEngine | None) -> None:
+        if earlier is not None and self._clock() < earlier.retry_at:
+            pair.open_builtin(earlier.last_error or "", earlier.retry_at)
+            return
         try:
-            pair.open_builtin(error, retry_at)
-        except Exception as failure:  # noqa: BLE001 - the agent works without memory
-            return _no_engine(failure)
-        return Selection(pair)
-
-    def _add(self, key: str, engine: FallbackEngine) -> None:
-        with self._lock:
-            self._engines.setdefault(key, engine)
-            self._failed.pop(key, None)
-
-    def _remove(self, key: str, engine: FallbackEngine) -> None:
-        """Remove an engine that failed or was closed, so that the next selection creates a new one."""
-        with self._lock:
-            if self._engines.get(key) is engine:
-                del self._engines[key]
-            if engine.last_error and engine.primary_failed:
-                self._failed[key] = (engine.retry_at, engine.last_error)
-
-
-def _no_engine(error: Exception) -> Selection:
-    is_ours = isinstance(error, MemoriterError | OSError)
-    return Selection(None, str(error) if is_ours else f"{type(error).__name__}: {error}", error)
+            pair.open_primary()
+        except Exception as failure:  # noqa: BLE001 - the agent gets the builtin engine instead
+            log.warning("qmd cannot be used, the builtin engine answers: %s", failure)
+            pair.open_builtin(str(failure), self._clock() + self._cooldown.first_s)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.errors import MemoriterError
 from memoriter.extensions.qmd.engine import QmdEngine, QmdSettings
 from memoriter.extensions.qmd.fallback import Cooldown, EnginePool, cache_key
 from memoriter.extensions.qmd.sessions import Exports
@@ -43,10 +42,7 @@ def open_engine(
         exports = Exports(sessions, chosen.folder / "sessions") if sessions else None
         return QmdEngine.create(chosen, workspace, exports=exports, scope=scope)
 
-    selection = ENGINES.get(cache_key(settings.agent, (chosen, scope.scope)), qmd, builtin)
-    if selection.engine is None:
-        raise selection.cause or MemoriterError(selection.error)
-    return selection.engine
+    return ENGINES.get(cache_key(settings.agent, (chosen, scope.scope)), qmd, builtin)
 
 
 def _engine_settings(settings: Settings) -> QmdSettings:
