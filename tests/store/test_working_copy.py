@@ -15,7 +15,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from memoriter.errors import EditConflict, LockTimeout, StoreError
 from memoriter.extensions.postgres.database import PostgresDatabase
-from memoriter.extensions.postgres.feed import feed_of
 from memoriter.extensions.postgres.files import PART_BYTES
 from memoriter.extensions.postgres.manifest import NAME
 from memoriter.extensions.postgres.working_copy import WorkingCopy
@@ -252,7 +251,7 @@ def test_a_change_between_opening_and_following_is_announced_at_once(
     following = WorkingCopy(database, tmp_path / "following", PARTS)
     following.refresh()
     seen, arrived = threading.Event(), threading.Event()
-    end_other = feed_of(database.server).subscribe(database.tenant, database.agent, seen.set)
+    end_other = database.server.feed.subscribe(database.tenant, database.agent, seen.set)
     assert seen.wait(120)
     seen.clear()
     edits.append(open_copy("one") / "workspace/memory/a.md", "news\n")

@@ -116,18 +116,6 @@ class Cached:
             return str(failure)
         return None
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Compute the vectors of documents."""
-        return self.embedder.embed(texts)
-
-    def embed_query(self, text: str) -> Matrix:
-        """Return the vector of a query."""
-        return self.embedder.embed_query(text)
-
-    def close(self) -> None:
-        """Close the wrapped embedder."""
-        self.embedder.close()
-
 
 #: Texts in one call. Larger batches are not faster with any provider, and lose more work when one fails.
 MAX_ITEMS = 64

@@ -166,20 +166,19 @@ class Refresher:
 
     def request(self, reason: str) -> None:
         """Request a sync now."""
-        with self._lock:
-            self.schedule.request(reason, self._clock())
-            self._plan()
+        self._record(lambda now: self.schedule.request(reason, now))
 
     def notes_changed(self) -> None:
         """Record that a note has changed now."""
-        with self._lock:
-            self.schedule.notes_changed(self._clock())
-            self._plan()
+        self._record(self.schedule.notes_changed)
 
     def session_grew(self, path: str, size: int, messages: int) -> None:
         """Record that a transcript has grown now."""
+        self._record(lambda now: self.schedule.session_grew(path, size, messages, now))
+
+    def _record(self, event: Callable[[float], None]) -> None:
         with self._lock:
-            self.schedule.session_grew(path, size, messages, self._clock())
+            event(self._clock())
             self._plan()
 
     def stop(self) -> None:

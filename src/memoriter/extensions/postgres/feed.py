@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -35,9 +34,8 @@ OnChange = Callable[[], None]
 class ChangeFeed:
     """The changes on one server. The thread runs while there are subscribers."""
 
-    def __init__(self, server: PostgresServer, *, poll_s: float = POLL_S) -> None:
+    def __init__(self, server: PostgresServer) -> None:
         self._server = server
-        self._poll_s = poll_s
         self._mutex = threading.Lock()
         self._subscribers: dict[object, tuple[str, str, OnChange]] = {}
         self._stop: threading.Event | None = None
@@ -86,7 +84,7 @@ class ChangeFeed:
 
     def _listen(self, connection: psycopg.Connection[Any], stop: threading.Event) -> None:
         while not stop.is_set():
-            received = list(connection.notifies(timeout=self._poll_s, stop_after=1))
+            received = list(connection.notifies(timeout=POLL_S, stop_after=1))
             if not received:
                 self._call()
             for notification in received:
@@ -107,13 +105,3 @@ class ChangeFeed:
                 log.info("changes of agent %s cannot be fetched: %s", agent, error)
             except Exception:
                 log.exception("a subscriber to changes failed")
-
-
-_feeds: weakref.WeakKeyDictionary[PostgresServer, ChangeFeed] = weakref.WeakKeyDictionary()
-_opening = threading.Lock()
-
-
-def feed_of(server: PostgresServer) -> ChangeFeed:
-    """Return the feed of this process for a server."""
-    with _opening:
-        return _feeds.setdefault(server, ChangeFeed(server))

@@ -9,7 +9,6 @@ from pathlib import Path
 from memoriter.extensions.postgres.chunks import storable
 from memoriter.extensions.postgres.database import PostgresDatabase
 from memoriter.extensions.postgres.keywords import tokens_of
-from memoriter.extensions.postgres.locks import locks_of
 from memoriter.extensions.postgres.schema import INDEX_TABLES
 from memoriter.extensions.postgres.server import lock_number
 from memoriter.extensions.postgres.vacuum import vacuum
@@ -53,7 +52,7 @@ class PostgresIndex(PostgresVectors):
     def lock(self, name: str, wait_s: float) -> contextlib.AbstractContextManager[None]:
         """Hold an advisory lock of the server. A lost connection releases it."""
         number = lock_number(self._database.tenant, self._database.agent, self.name, name)
-        return locks_of(self._database.server).hold(number, wait_s, self.place)
+        return self._database.server.locks.hold(number, wait_s, self.place)
 
     def ready(self, identity: Identity) -> None:
         """Do nothing: the server searches what is committed."""

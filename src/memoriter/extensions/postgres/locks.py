@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -86,13 +85,3 @@ class AdvisoryLocks:
         if connection is not None:
             with contextlib.suppress(psycopg.Error):
                 connection.close()
-
-
-_locks: weakref.WeakKeyDictionary[PostgresServer, AdvisoryLocks] = weakref.WeakKeyDictionary()
-_opening = threading.Lock()
-
-
-def locks_of(server: PostgresServer) -> AdvisoryLocks:
-    """Return the locks of this process on a server."""
-    with _opening:
-        return _locks.setdefault(server, AdvisoryLocks(server))

@@ -20,6 +20,8 @@ from memoriter.extensions.postgres.connection import (
     connection_problem,
     translate_errors,
 )
+from memoriter.extensions.postgres.feed import ChangeFeed
+from memoriter.extensions.postgres.locks import AdvisoryLocks
 from memoriter.extensions.postgres.pool import Pool
 from memoriter.extensions.postgres.schema import MIGRATIONS
 
@@ -66,6 +68,8 @@ class PostgresServer:
         self.name = server_name(self._parameters)
         self.timeout_s = timeout_s
         self._users = 0
+        #: The advisory locks of this process, and the changes that others announce.
+        self.locks, self.feed = AdvisoryLocks(self), ChangeFeed(self)
         self._pool = Pool(self.connect, size=connections, timeout_s=timeout_s)
         with contextlib.closing(self.connect()) as connection, translate_errors(self.name):
             standing = read_standing(connection)

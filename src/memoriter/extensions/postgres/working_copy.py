@@ -19,7 +19,6 @@ from memoriter import logs
 from memoriter.errors import StoreError, WriteError
 from memoriter.extensions.postgres import files
 from memoriter.extensions.postgres.files import NewFile, StoredFile
-from memoriter.extensions.postgres.locks import locks_of
 from memoriter.extensions.postgres.manifest import NAME, Clock, FileState, Manifest
 from memoriter.extensions.postgres.server import lock_number
 from memoriter.files import shared
@@ -157,7 +156,7 @@ class WorkingCopy:
         """Try to take a lock against other machines."""
         if self._owner == threading.get_ident():
             return True  # this thread keeps all others from changing any file
-        if not locks_of(self._database.server).try_lock(self._lock_number(path)):
+        if not self._database.server.locks.try_lock(self._lock_number(path)):
             return False
         try:
             self.refresh()
@@ -169,7 +168,7 @@ class WorkingCopy:
     def unlock(self, path: str) -> None:
         """Release a lock."""
         if self._owner != threading.get_ident():
-            locks_of(self._database.server).unlock(self._lock_number(path))
+            self._database.server.locks.unlock(self._lock_number(path))
 
     def _lock_number(self, path: str) -> int:
         return lock_number(self._database.tenant, self._database.agent, "file", self._relative(path))
@@ -185,8 +184,6 @@ class WorkingCopy:
 
     def follow(self, on_change: Callable[[], None]) -> Callable[[], None]:
         """Fetch changes of others as they happen, in the background. Return a function that ends this."""
-        from memoriter.extensions.postgres.feed import feed_of
-
         followed = self._fetched
 
         def changed() -> None:
@@ -197,7 +194,7 @@ class WorkingCopy:
                 followed = self._fetched
                 on_change()
 
-        return feed_of(self._database.server).subscribe(self._database.tenant, self._database.agent, changed)
+        return self._database.server.feed.subscribe(self._database.tenant, self._database.agent, changed)
 
     def close(self) -> None:
         """Close the database and the manifest. The files stay for the next time."""
