@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from memoriter.errors import ChatError, ChatUnavailable
+from memoriter.errors import ChatError
 from memoriter.extensions.vendors.chat import VendorChat, strict
 from memoriter.llm.chat import Reply, Schema
 
@@ -12,46 +12,24 @@ from memoriter.llm.chat import Reply, Schema
 class OpenAIChat(VendorChat):
     """A model of OpenAI or of an OpenAI-compatible server."""
 
-    def __init__(
-        self, model: str, *, base_url: str | None, api_key: str | None, timeout_s: float, retries: int
-    ) -> None:
-        import openai
+    provider = "openai"
+    client = "OpenAI"
 
-        name = f"openai/{model}"
-        self._model = model
-        self._official = base_url is None
-        try:
-            client = openai.OpenAI(
-                # A key from the environment belongs to OpenAI. It is never sent to another address.
-                api_key=api_key or ("none" if base_url else None),
-                base_url=base_url,
-                timeout=timeout_s,
-                max_retries=retries,
-                http_client=openai.DefaultHttpxClient(follow_redirects=False, timeout=timeout_s),
-            )
-        except openai.OpenAIError as error:
-            raise ChatUnavailable(f"{name}: {error}") from error
-        super().__init__(name, openai, client, openai.OpenAIError)
-
-    def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:
-        """Answer one prompt, or raise `ChatError`."""
-
-        def request(schema: Schema | None) -> Reply:
-            # OpenAI has renamed the limit. Compatible servers know the old name.
-            limit = "max_completion_tokens" if self._official else "max_tokens"
-            completion = self._client.chat.completions.create(
-                model=self._model,
-                messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
-                extra_body={limit: max_tokens, **self._format(schema)},
-            )
-            choice, usage = completion.choices[0], completion.usage
-            text = choice.message.content
-            if not isinstance(text, str):
-                raise ChatError(f"{self.name} answered without a text.")
-            asked, answered = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
-            return Reply(text, asked, answered, cut_off=choice.finish_reason == "length")
-
-        return self._answer(schema, request)
+    def request(self, system: str, user: str, max_tokens: int, schema: Schema | None) -> Reply:
+        """Send one prompt."""
+        # OpenAI has renamed the limit. Compatible servers know the old name.
+        limit = "max_completion_tokens" if self._official else "max_tokens"
+        completion = self._client.chat.completions.create(
+            model=self._model,
+            messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
+            extra_body={limit: max_tokens, **self._format(schema)},
+        )
+        choice, usage = completion.choices[0], completion.usage
+        text = choice.message.content
+        if not isinstance(text, str):
+            raise ChatError(f"{self.name} answered without a text.")
+        asked, answered = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+        return Reply(text, asked, answered, cut_off=choice.finish_reason == "length")
 
     def _format(self, schema: Schema | None) -> dict[str, Any]:
         if schema is None:

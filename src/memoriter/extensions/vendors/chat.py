@@ -2,38 +2,62 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any
+from importlib import import_module
+from typing import Any, ClassVar
 
 from memoriter.errors import ChatError, ChatUnavailable
 from memoriter.llm.chat import Reply, Schema
 
 
-class VendorChat:
+class VendorChat(ABC):
     """Common base of the clients: errors, and structured output where the server supports it."""
 
-    def __init__(self, name: str, package: Any, client: Any, base_error: type[Exception]) -> None:
-        self.name = name
-        self._package = package
-        self._base_error = base_error
-        self._client = client
+    #: The provider, which is also its package, and the class of its client. The name of its base error follows.
+    provider: ClassVar[str]
+    client: ClassVar[str]
+
+    def __init__(
+        self, model: str, *, base_url: str | None, api_key: str | None, timeout_s: float, retries: int
+    ) -> None:
+        self._package = package = import_module(self.provider)
+        self.name = f"{self.provider}/{model}"
+        self._model = model
+        self._official = base_url is None
         self._supports_schema = True
+        self._base_error: type[Exception] = getattr(package, f"{self.client}Error")
+        try:
+            self._client: Any = getattr(package, self.client)(
+                # A key from the environment belongs to the vendor. It is never sent to another address.
+                api_key=api_key or ("none" if base_url else None),
+                base_url=base_url,
+                timeout=timeout_s,
+                max_retries=retries,
+                http_client=package.DefaultHttpxClient(follow_redirects=False, timeout=timeout_s),
+            )
+        except self._base_error as error:
+            raise ChatUnavailable(f"{self.name}: {error}") from error
 
     def close(self) -> None:
         """Close connections."""
         self._client.close()
 
-    def _answer(self, schema: Schema | None, request: Callable[[Schema | None], Reply]) -> Reply:
-        """Send a request with the schema, and again without it if the server rejects it."""
+    @abstractmethod
+    def request(self, system: str, user: str, max_tokens: int, schema: Schema | None) -> Reply:
+        """Send one prompt. Raise whatever the client raises."""
+
+    def complete(self, system: str, user: str, *, max_tokens: int, schema: Schema | None = None) -> Reply:
+        """Answer one prompt, or raise `ChatError`. If the server rejects the schema, ask again without it."""
         if schema is not None and self._supports_schema:
             try:
-                return self._call(lambda: request(schema))
+                return self._call(lambda: self.request(system, user, max_tokens, schema))
             except _BadRequest:
                 self._supports_schema = False
-        return self._call(lambda: request(None))
+        return self._call(lambda: self.request(system, user, max_tokens, None))
 
     def _call(self, request: Callable[[], Reply]) -> Reply:
-        package = self._package
+        package: Any = self._package
         try:
             return request()
         except (package.AuthenticationError, package.PermissionDeniedError) as error:
