@@ -22,7 +22,7 @@ from memoriter.memory import Memory  # noqa: F401
 #: Modules that a hook loads on first use. They are loaded once here, before the forks.
 LAZY_MODULES = [
     *("agent.plugins", "embedding", "entries.collection", "entries.search", "llm.chat"),
-    *("notes.extractive", "notes.summary", "notes.writer", "recall.inject", "search.search"),
+    *("notes.extractive", "notes.summary", "recall.inject", "search.search"),
     *("entries.collection", "resident.calls", "sessions.seen_turns", "store.ledger", "store.vectors.scan"),
     *("cli.app", "cli.entry_tables", "cli.render", "importing", "tools.doctor", "tools.table"),
 ]

@@ -10,7 +10,6 @@ import functools
 import threading
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from memoriter.background import cancellable
@@ -206,9 +205,7 @@ class AsyncMemory(_Forwarding[Memory]):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.close()
 
 
@@ -229,8 +226,6 @@ class Opening:
         self._memory = await self._open()
         return self._memory
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         if self._memory is not None:
             await self._memory.close()

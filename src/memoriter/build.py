@@ -5,7 +5,7 @@ This is the only module that knows both the settings and the parts; a part recei
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime
 from pathlib import Path
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from memoriter.llm import Chat
     from memoriter.notes.collection import Notes
     from memoriter.notes.notebook import Notebook
-    from memoriter.notes.writer import NoteWriter
     from memoriter.search.changes import Judge
     from memoriter.search.rerank import Reranker
 
@@ -48,6 +47,22 @@ VECTOR_ENGINE_KEY = "entries.vector_engine"
 SHARED_FILES = ("workspace", "sessions", "queue", "hooks", "seen_turns", "flushes", "tokens.json")
 #: The files of the gateways of a tenant. No agent can have the name under which they are stored.
 GATEWAY_FILES, GATEWAY = ("tokens.json", "tickets"), ".gateway"
+
+
+def load_settings(
+    workspace: Path | str | None = None,
+    *,
+    home: Path | str | None = None,
+    agent: str | None = None,
+    config: Path | str | None = None,
+    overrides: Mapping[str, object] | None = None,
+) -> Settings:
+    """Load the settings. The arguments are those of `Memory.open`."""
+    from memoriter.config import load
+
+    places = {"workspace": workspace, "home": home, "agent": agent}
+    named = {key: value for key, value in places.items() if value is not None}
+    return load(config=Path(config) if config else None, arguments={**named, **(overrides or {})})
 
 
 def build_store(settings: Settings) -> Store:
@@ -304,18 +319,19 @@ def build_notebook(settings: Settings, engine: Engine) -> Notebook:
         folder=settings.files.folder,
         now=clock_of(settings.writing.timezone),
         was_there=lambda: was_there(engine),
+        changed=engine.mark_changed,
         holds_agents=settings.entries.approval != "none",
     )
 
 
-def build_writer(settings: Settings, notebook: Notebook) -> NoteWriter:
-    """Build the writer of summaries and flushes, with the language model that the settings name."""
+def build_chat(settings: Settings) -> Chat:
+    """Build the language model that the settings name, within its budget."""
     from memoriter.llm import Deferred, NoChat, open_chat
     from memoriter.llm.chat import Budgeted
-    from memoriter.notes.summary import Threshold
-    from memoriter.notes.writer import NoteWriter
 
-    llm, writing = settings.llm, settings.writing
+    llm = settings.llm
+    if llm.provider == "none":
+        return NoChat()
     key = llm.api_key.get_secret_value() if llm.api_key else None
 
     def connect() -> Chat:
@@ -323,19 +339,8 @@ def build_writer(settings: Settings, notebook: Notebook) -> NoteWriter:
             llm.provider, model=llm.model, base_url=llm.base_url, api_key=key, timeout_s=llm.timeout_s
         )
 
-    chat: Chat = NoChat()
-    if llm.provider != "none":
-        deferred = Deferred(f"{llm.provider}/{llm.model}", connect)
-        chat = Budgeted(deferred, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
-    threshold = Threshold(writing.flush_margin_tokens)
-    return NoteWriter(
-        notebook,
-        chat,
-        state=settings.agent_folder,
-        threshold=threshold,
-        sessions=transcripts_of(settings),
-        rules=trust_rules(settings),
-    )
+    deferred = Deferred(f"{llm.provider}/{llm.model}", connect)
+    return Budgeted(deferred, settings.agent_folder / "tokens.json", daily_tokens=llm.daily_tokens)
 
 
 def build_entries(settings: Settings, engine: Engine) -> Entries:

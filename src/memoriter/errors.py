@@ -1,35 +1,4 @@
-"""The errors of the package. The message says what happened, to what, and what to do.
-
-MemoriterError
-├── ConfigError            a setting is wrong; names the key, the value and its origin
-│   └── UntrustedConfig    the settings file of a workspace sets what only the owner may set
-├── BadArgument            an argument of a tool is unknown, missing or wrong
-├── MemoryDisabled         the owner switched memory off
-├── MemoryClosed           the memory was used after it was closed
-├── SourceError            a file cannot be used; syncs collect it in their report
-│   └── PathRefused        a path is outside the workspace and its extra paths
-├── NotFound               a file or other object does not exist; suggests the nearest
-├── EmbeddingError         an embedder failed
-│   ├── EmbedderUnavailable  no model, extra or key; keyword search still works
-│   ├── EmbedderBusy       a temporary failure; the same call may work later
-│   └── QuotaSpent         the account at the provider is used up; a retry cannot help
-├── EngineError            an external search engine failed; the builtin one answers instead
-│   └── EngineBusy         it is not ready yet; the builtin one answers this search
-├── Cancelled              the caller stopped waiting; nothing failed
-├── LockTimeout            another process holds a lock; the same call may work later
-├── WriteError             a note could not be written; the old version is intact
-│   └── EditConflict       it was changed by someone else in the meantime
-├── BackupError            a backup is damaged, or it would replace data
-├── ChatError              a language model failed; memoriter continues without it
-│   ├── ChatUnavailable    none is configured, or an extra or key is missing
-│   └── BudgetSpent        the day's tokens are used up
-└── StoreError             the database cannot be used
-    ├── StoreBroken        its bytes are damaged
-    │   └── IndexBroken    it is a derived index, which is deleted and built again
-    ├── StoreLocked        another process holds it for too long
-    ├── StoreUnavailable   a vector store outside the database does not answer; vectors are compared here
-    └── SchemaTooNew       it was written by a newer release
-"""
+"""The errors of the package. The message says what happened, to what, and what to do."""
 
 from __future__ import annotations
 

@@ -11,10 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
 
-from memoriter.build import build_engine, build_store, gateway_files, share_files
+from memoriter.build import (
+    build_engine,
+    build_store,
+    gateway_files,
+    load_settings,
+    share_files,
+    transcripts_of,
+)
 from memoriter.engines import Engine
 from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.errors import StoreError
@@ -102,11 +108,7 @@ class Memory:
         ignored.
         """
         if settings is None:
-            from memoriter.config import load
-
-            places = {"workspace": workspace, "home": home, "agent": agent}
-            named = {key: value for key, value in places.items() if value is not None}
-            settings = load(config=Path(config) if config else None, arguments={**named, **(overrides or {})})
+            settings = load_settings(workspace, home=home, agent=agent, config=config, overrides=overrides)
         release_files = share_files(settings, build_store(settings))
         try:
             return cls(settings, build_engine(settings, embedder), release_files=release_files)
@@ -121,9 +123,7 @@ class Memory:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # ---- searching and reading -------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ class Memory:
         if not self.allows(session):
             return Recalled("", "")
         limit, characters = self.settings.retrieval.max_memories, self.settings.memory.max_injected_chars
-        return self._parts.search.injector.brief(
+        return self._parts.injector.brief(
             about,
             sessions=sessions,
             budget=Budget(max_entries=limit, characters=characters),
@@ -341,12 +341,11 @@ class Memory:
 
         ``trust="agent"``: the caller does not speak for the owner, so nothing is remembered as the owner's words.
         """
-        from memoriter.sessions.messages import relayed_refs, turns_of_messages
+        from memoriter.sessions.messages import relayed_refs
 
         messages = list(messages)
-        rules = self._parts.trust_rules
-        turns = turns_of_messages(messages, rules)
-        self._parts.mark_relayed(relayed_refs(messages, rules))
+        turns = self._turns(messages)
+        self._parts.mark_relayed(relayed_refs(messages, self._parts.trust_rules))
         limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
         return self.capture(limited, session=session, record=record, wait=wait)
 
@@ -379,11 +378,13 @@ class Memory:
 
     def summarise(self, messages: Messages, session: str) -> Saved | None:
         """Write the summary of a session that has ended; None if nothing was said."""
-        return self._parts.mark_if_saved(self._parts.writer.summarise(messages, session))
+        return self._parts.summaries.write(self._turns(messages), session)
 
     def summarise_transcript(self, transcript: Path | str) -> Saved | None:
         """Write the summary of a session from its transcript, named by its file or its citation."""
-        return self._parts.mark_if_saved(self._parts.writer.summarise_transcript(transcript))
+        summaries, sessions = self._parts.summaries, transcripts_of(self.settings)
+        found = sessions.locate(transcript)
+        return summaries.write(list(sessions.turns(found)), sessions.session(found))
 
     def flush(
         self, messages: Messages, session: str, *, window: int | None, tokens: int | None = None
@@ -396,9 +397,13 @@ class Memory:
         self._parts.check_open()
         if not self.settings.writing.flush:
             return None
-        return self._parts.mark_if_saved(
-            self._parts.writer.flush(messages, session, window=window, tokens=tokens)
-        )
+        turns = self._turns(messages)
+        return self._parts.flushes.write_if_due(turns, session, window=window, tokens=tokens)
+
+    def _turns(self, messages: Messages) -> list[Turn]:
+        from memoriter.sessions.messages import turns_of_messages
+
+        return turns_of_messages(messages, self._parts.trust_rules)
 
     def mark_changed(self) -> None:
         """Record that files were just written, so that the next search indexes them first."""
@@ -419,7 +424,7 @@ class Memory:
 
         A running `MemoryService` calls this after every sync.
         """
-        self._parts.writer.prune(time.time() - self.settings.cleanup.ledger_days * 86_400)
+        self._parts.flushes.prune(time.time() - self.settings.cleanup.ledger_days * 86_400)
         if self.has_entries:
             cleanup_if_due(self._parts.entry_context)
 

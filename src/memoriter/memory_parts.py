@@ -12,10 +12,11 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_args
 
 from memoriter import logs
 from memoriter.build import (
+    build_chat,
     build_entries,
     build_extractor,
     build_judge,
@@ -23,7 +24,6 @@ from memoriter.build import (
     build_notes,
     build_store,
     build_workspace,
-    build_writer,
     scope_of,
     shared_embedder,
     trust_rules,
@@ -35,7 +35,7 @@ from memoriter.entries.collection import context_of
 from memoriter.entries.editing import mark_relayed
 from memoriter.entries.relation import contradicts
 from memoriter.errors import BadArgument, MemoriterError, MemoryClosed, NotFound, SourceError
-from memoriter.records import Answer, Excerpt, Hit, Query, Recall, Saved, Source, Trust, referenced_id
+from memoriter.records import Answer, Excerpt, Hit, Query, Recall, Source, Trust, referenced_id
 from memoriter.search import shape
 from memoriter.search.freshness import SIMILAR, Lookup, refresh
 from memoriter.search.when import label_plans, past_question
@@ -49,9 +49,10 @@ if TYPE_CHECKING:
     from memoriter.entries import Entries
     from memoriter.entries.context import EntryContext
     from memoriter.entries.extract import Extractor
+    from memoriter.llm import Chat
     from memoriter.notes.collection import Notes
     from memoriter.notes.notebook import Notebook
-    from memoriter.notes.writer import NoteWriter
+    from memoriter.notes.summary import Flush, Summaries
     from memoriter.recall.inject import Injector, Recalled
     from memoriter.sessions.outside_text import TrustRules
     from memoriter.sessions.seen_turns import SeenTurns
@@ -61,10 +62,17 @@ log = logs.get("memory")
 SOURCES: tuple[Source, ...] = get_args(Source)
 #: A search of all notes, sessions and entries.
 EVERYTHING = Query("")
-
-
 T = TypeVar("T")
-SavedOrNone = TypeVar("SavedOrNone", Saved, Saved | None)
+
+
+class _Part(Generic[T]):
+    """A part that is opened at first use, once, and closed with the memory."""
+
+    def __init__(self, open_part: Callable[[MemoryParts], T]) -> None:
+        self._open_part = open_part
+
+    def __get__(self, parts: MemoryParts, owner: object) -> T:
+        return parts.open_once(self._open_part.__name__, lambda: self._open_part(parts))
 
 
 class MemoryParts:
@@ -116,10 +124,10 @@ class MemoryParts:
         self.check_open()
         return self._engine
 
-    @property
+    @_Part
     def entries(self) -> Entries:
         """The entries that the agent has learned."""
-        return self.open_once("entries", lambda: build_entries(self.settings, self._engine))
+        return build_entries(self.settings, self._engine)
 
     @property
     def entries_exist(self) -> bool:
@@ -131,43 +139,59 @@ class MemoryParts:
         """Whether anything was ever learned that the owner may see."""
         return self.allows(None) and self.entries_exist
 
-    @property
+    @_Part
     def notes(self) -> Notes:
         """The notes and transcripts of the workspace."""
-        return self.open_once(
-            "notes", lambda: build_notes(self.settings, self._engine, lambda: self.notebook)
-        )
+        return build_notes(self.settings, self._engine, lambda: self.notebook)
 
-    @property
+    @_Part
     def notebook(self) -> Notebook:
         """The notebook, which writes notes."""
-        return self.open_once("notebook", lambda: build_notebook(self.settings, self._engine))
+        return build_notebook(self.settings, self._engine)
 
-    @property
-    def writer(self) -> NoteWriter:
-        """The writer of summaries and flushes."""
-        return self.open_once("writer", lambda: build_writer(self.settings, self.notebook))
+    @_Part
+    def chat(self) -> Chat:
+        """The language model."""
+        return build_chat(self.settings)
 
-    @property
+    @_Part
+    def summaries(self) -> Summaries:
+        """The writer of summaries."""
+        from memoriter.notes.summary import Summaries
+
+        return Summaries(self.notebook, self.chat, self.settings.agent_folder)
+
+    @_Part
+    def flushes(self) -> Flush:
+        """The writer of what a compaction would drop."""
+        from memoriter.notes.summary import Flush
+
+        margin_tokens = self.settings.writing.flush_margin_tokens
+        return Flush(self.notebook, self.chat, self.settings.agent_folder, margin_tokens)
+
+    @_Part
     def extractor(self) -> Extractor:
         """The extractor, which asks the language model which statements of a conversation to remember."""
-        return self.open_once(
-            "extractor", lambda: build_extractor(self.settings, self.entries, self.writer.chat)
-        )
+        return build_extractor(self.settings, self.entries, self.chat)
+
+    @_Part
+    def injector(self) -> Injector:
+        """The injector, which selects what enters a prompt."""
+        from memoriter.recall.inject import Injector
+
+        return Injector(self.entries, self.search.search_notes, self.search.lookup(masked=True))
 
     @property
     def entry_context(self) -> EntryContext:
         """The store and the index of the entries."""
         return context_of(self.entries)
 
-    @property
+    @_Part
     def seen_turns(self) -> SeenTurns:
         """The turns that were captured before."""
         from memoriter.sessions.seen_turns import SeenTurns
 
-        return self.open_once(
-            "seen turns", lambda: SeenTurns(self.settings.agent_folder, self.entry_context.store.digest)
-        )
+        return SeenTurns(self.settings.agent_folder, self.entry_context.store.digest)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -206,12 +230,6 @@ class MemoryParts:
         """The method that detects file changes, as text; None if no `MemoryService` runs."""
         self.check_open()
         return self.watch_state() if self.watch_state else None
-
-    def mark_if_saved(self, saved: SavedOrNone) -> SavedOrNone:
-        """Let the next search index a note that was written."""
-        if saved is not None and not saved.already:
-            self.engine.mark_changed()
-        return saved
 
     def mark_relayed(self, refs: Sequence[str]) -> None:
         """Lower the trust of what an agent wrote after it had read text from outside to `relayed`.
@@ -262,11 +280,6 @@ class MemoryParts:
         judge = build_judge(self.settings)
         return judge.problem() if judge else None
 
-    def check_server(self) -> list[tuple[str, Literal["ok", "note", "wrong"], str, str]]:
-        """Check the server that holds the memory, if there is one: for each check its name, state, text and fix."""
-        self.check_open()
-        return [*self.store.check()]
-
 
 class MemorySearch:
     """Searches and reads everything that one agent remembers."""
@@ -290,9 +303,8 @@ class MemorySearch:
         if query.source not in (None, "memory"):
             raise SourceError(sentence("collection.notes", source=query.source))
         prefix = folder.shown if query.path_prefix is None else query.path_prefix
-        answer = self._search(
-            replace(query, collection=None, source="memory", path_prefix=prefix), masked=masked
-        )
+        notes = replace(query, collection=None, source="memory", path_prefix=prefix)
+        answer = self._search(notes, masked=masked)
         return replace(answer, hits=tuple(hit for hit in answer.hits if folder.contains(hit.path)))
 
     def for_prompt(self, query: Query) -> Answer:
@@ -304,10 +316,10 @@ class MemorySearch:
         if query.as_of is None and (asked := past_question(query.text, local_day())):
             then = self._find(replace(query, text=asked.text, as_of=asked.day.isoformat()))
             answer = shape.add_earlier(answer, shape.judge(then, asked.text))
-        hits = refresh(query.text, answer.hits, self._lookup(query))[: self._limit(query)]
+        hits = refresh(query.text, answer.hits, self.lookup(query))[: self._limit(query)]
         answer = replace(answer, hits=label_plans(hits, local_day()))
         answer = shape.conclude(answer, cut=query.min_score is None)
-        return self._mask_secrets(answer) if masked else answer
+        return shape.mask_answer(answer, self._read_whole) if masked else answer
 
     def _limit(self, query: Query) -> int:
         return self._settings.search.max_results if query.max_results is None else query.max_results
@@ -345,7 +357,7 @@ class MemorySearch:
         except MemoriterError as error:  # memory never breaks the agent: the failure is part of the answer
             return replace(answer, degraded=join(answer.degraded, sentence("search.no_entries", why=error)))
 
-    def _lookup(self, query: Query = EVERYTHING, *, masked: bool = False) -> Lookup:
+    def lookup(self, query: Query = EVERYTHING, *, masked: bool = False) -> Lookup:
         """Return how the statements that replaced a hit are found.
 
         A second search is made only with the builtin engine and the bundled embedder. Others take longer or cost money,
@@ -355,7 +367,7 @@ class MemorySearch:
         def find_similar(line: str) -> Sequence[Hit]:
             again = replace(query, text=line, max_results=SIMILAR, min_score=0.0, rerank=False)
             found = self._find(again)
-            return self._mask_secrets(found).hits if masked else found.hits
+            return shape.mask_answer(found, self._read_whole).hits if masked else found.hits
 
         engine = self._parts.engine
         is_fitted = (
@@ -366,19 +378,10 @@ class MemorySearch:
         find = find_similar if is_fitted and query.rerank else None
         return Lookup(contradicts, find, self._judge)
 
-    def _search_notes(self, query: str, limit: int) -> Answer:
+    def search_notes(self, query: str, limit: int) -> Answer:
         """Return the notes and sessions that match a query, without secrets, as the engine ranks them."""
-        return self._mask_secrets(self._parts.engine.search(Query(query, max_results=limit)))
-
-    @property
-    def injector(self) -> Injector:
-        """The injector, which selects what enters a prompt."""
-        from memoriter.recall.inject import Injector
-
-        return self._parts.open_once(
-            "injector",
-            lambda: Injector(self._parts.entries, self._search_notes, self._lookup(masked=True)),
-        )
+        found = self._parts.engine.search(Query(query, max_results=limit))
+        return shape.mask_answer(found, self._read_whole)
 
     def recall(
         self,
@@ -406,7 +409,7 @@ class MemorySearch:
             tokens=tokens,
         )
         shown = self._parts.shows_citations(key)
-        return self.injector.recall(
+        return self._parts.injector.recall(
             query, budget=budget, interface=interface, session=session or key, show_places=shown
         )
 
@@ -442,9 +445,6 @@ class MemorySearch:
             with suppress(MemoriterError):  # the note was removed or has become shorter
                 texts[ref] = self.read(ref, masked=masked).text.strip()
         return texts
-
-    def _mask_secrets(self, answer: Answer) -> Answer:
-        return shape.mask_answer(answer, self._read_whole)
 
     def _read_whole(self, path: str) -> str:
         return self._parts.engine.read_file(path, 1, None).text

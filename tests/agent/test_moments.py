@@ -363,7 +363,7 @@ def talkative(open_agent: OpenAgent) -> tuple[Agent, list[str]]:
     agent = open_agent(
         "memory-lancedb", extraction__auto_extract=True, extraction__trigger__message_interval=6
     )
-    parts_of(agent.memory).writer.chat = chat
+    parts_of(agent.memory).open_once("chat", lambda: chat)
     return agent, chat.asked
 
 

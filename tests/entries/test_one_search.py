@@ -61,7 +61,7 @@ def test_capture_uses_rules_and_a_model_only_if_configured(open_memory: Any) -> 
     assert memory.session_ended("s1") == []
     asking: Memory = open_memory(extraction__auto_extract=True, extraction__trigger__message_interval=2)
     chat = ScriptedChat('[{"content": "The user drinks tea", "confidence": 0.9, "importance": 3}]')
-    parts_of(asking).writer.chat = chat
+    parts_of(asking).open_once("chat", lambda: chat)
     done = [(one.entry.text, one.entry.trust) for one in asking.capture(turns, session="s2") if one.entry]
     # What the rules captured stays. The words of the model are the agent's, because the owner did not say them.
     assert sorted(done) == [("I prefer tea over coffee.", "owner"), ("The user drinks tea", "agent")]

@@ -368,7 +368,6 @@ PARTS: dict[str, Callable[[MemoryParts], object]] = {
     "the embedder": lambda parts: parts.embedder,
     "whether there were notes": lambda parts: parts.knows_notes,
     "the watcher": lambda parts: parts.watching,
-    "the server": lambda parts: parts.check_server(),
     "a warm-up": lambda parts: parts.warm_up(load_model=True),
     "a part of another package": lambda parts: parts.open_once("mine", object),
 }

@@ -16,7 +16,7 @@ from memoriter.errors import ChatError, WriteError
 from memoriter.files import durable, edits
 from memoriter.llm import NoChat
 from memoriter.notes.notebook import Notebook
-from memoriter.notes.summary import Flush, Threshold, count_tokens
+from memoriter.notes.summary import MARGIN_TOKENS, Flush, count_tokens, threshold
 from memoriter.records import Turn
 from memoriter.testing import ScriptedChat
 
@@ -36,24 +36,23 @@ def log(workspace: Path) -> Path:
 
 def flush(workspace: Path, tmp_path: Path, chat: object = None, **settings: object) -> Flush:
     """Return a new object each time, as after a restart."""
-    threshold = Threshold(**settings)  # type: ignore[arg-type]
-    return Flush(Notebook(workspace, now=lambda: NOW), chat or NoChat(), tmp_path / "state", threshold)  # type: ignore[arg-type]
+    return Flush(Notebook(workspace, now=lambda: NOW), chat or NoChat(), tmp_path / "state", **settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("C3")
 @pytest.mark.parametrize(
-    ("threshold", "window", "tokens"),
+    ("margin", "window", "tokens"),
     [
-        (Threshold(), 200_000, 176_000),
-        (Threshold(14_000), 128_000, 114_000),
-        (Threshold(20_000), 128_000, 108_000),
-        (Threshold(1_000), 8_000, 7_000),
-        (Threshold(), 16_000, 8_000),
-        (Threshold(20_000), 8_000, 4_000),
+        (MARGIN_TOKENS, 200_000, 176_000),
+        (14_000, 128_000, 114_000),
+        (20_000, 128_000, 108_000),
+        (1_000, 8_000, 7_000),
+        (MARGIN_TOKENS, 16_000, 8_000),
+        (20_000, 8_000, 4_000),
     ],
 )
-def test_the_threshold_depends_on_the_window(threshold: Threshold, window: int, tokens: int) -> None:
-    assert threshold.tokens(window) == tokens
+def test_the_threshold_depends_on_the_window(margin: int, window: int, tokens: int) -> None:
+    assert threshold(window, margin) == tokens
 
 
 def test_a_state_folder_that_cannot_be_created_is_an_error_of_this_package(

@@ -11,7 +11,8 @@ from test_redaction import SECRETS
 
 from memoriter import Memory
 from memoriter.memory import parts_of
-from memoriter.notes.writer import NoteWriter
+from memoriter.notes.summary import Summaries
+from memoriter.sessions.messages import turns_of_messages
 from memoriter.testing import ScriptedChat
 
 CANARIES = [text for texts in SECRETS.values() for text in texts]
@@ -44,15 +45,8 @@ def test_no_canary_is_stored_anywhere(
     chat = ScriptedChat(
         *[json.dumps({"title": "Keys", "facts": [f"It is {canary}." for canary in CANARIES[:8]]})] * 2
     )
-    writer = parts_of(memory).writer
-    asked = NoteWriter(
-        writer.notebook,
-        chat,
-        state=tmp_path / "other",
-        threshold=writer._flush.threshold,
-        sessions=writer.sessions,
-    )
-    asked.summarise(messages, "s-3")
+    asked = Summaries(parts_of(memory).notebook, chat, tmp_path / "other")
+    asked.write(turns_of_messages(messages), "s-3")
     memory.sync()
     memory.close()
     kept = {

@@ -7,19 +7,12 @@ with Agent.open(workspace="~/notes", slot="memory-full") as agent:
     print(effect.prepend_context)
 """
 
-from memoriter.agent.agent import Agent
-from memoriter.agent.hooks import EVENTS, Effect, Event, HookBus, Moment
-from memoriter.agent.plugins import Plugin, known_plugins
-from memoriter.agent.reloading import ReloadingAgent
-
-__all__ = [
-    "EVENTS",
-    "Agent",
-    "Effect",
-    "Event",
-    "HookBus",
-    "Moment",
-    "Plugin",
-    "ReloadingAgent",
-    "known_plugins",
-]
+from memoriter.agent.agent import Agent as Agent
+from memoriter.agent.hooks import EVENTS as EVENTS
+from memoriter.agent.hooks import Effect as Effect
+from memoriter.agent.hooks import Event as Event
+from memoriter.agent.hooks import HookBus as HookBus
+from memoriter.agent.hooks import Moment as Moment
+from memoriter.agent.plugins import Plugin as Plugin
+from memoriter.agent.plugins import known_plugins as known_plugins
+from memoriter.agent.reloading import ReloadingAgent as ReloadingAgent

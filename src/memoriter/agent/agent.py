@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import TracebackType
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from memoriter import logs
 from memoriter.agent.hooks import Effect, HookBus, Moment
 from memoriter.agent.plugins import NONE, Plugin, load_plugin
 from memoriter.agent.service import MemoryService, Synced
+from memoriter.build import load_settings
 from memoriter.errors import MemoriterError, MemoryDisabled
 from memoriter.memory import Memory
 
@@ -81,7 +80,7 @@ class Agent:
             if service and not settings:
                 settings = service.memory.settings
             else:
-                settings = _with_slot(settings or _load_settings(**load), slot)
+                settings = _with_slot(settings or load_settings(**load), slot)
             plugin = load_plugin(settings.plugins.slots.memory)
             if plugin is None:
                 raise MemoryDisabled(f"Memory is switched off: `{SLOT}` is `{NONE}`.")  # noqa: TRY301
@@ -182,25 +181,8 @@ class Agent:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _load_settings(
-    workspace: Path | str | None = None,
-    *,
-    home: Path | str | None = None,
-    agent: str | None = None,
-    config: Path | str | None = None,
-    overrides: Mapping[str, object] | None = None,
-) -> Settings:
-    from memoriter.config import load
-
-    given = {"workspace": workspace, "home": home, "agent": agent}
-    arguments = {key: value for key, value in given.items() if value is not None} | dict(overrides or {})
-    return load(config=Path(config) if config else None, arguments=arguments)
 
 
 def _with_slot(settings: Settings, slot: str | None) -> Settings:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from memoriter.files.globs import PathGlobs
+from memoriter.files.shared import changed_at
 from memoriter.records import FoundFile, Problem
 
 #: Folders of programs. Markdown files in them are not notes. Hidden folders are left out too.
@@ -126,14 +127,6 @@ def is_citable(path: str) -> bool:
     return path.isprintable() or not any(
         unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in path
     )
-
-
-def changed_at(path: str) -> int:
-    """Return when a file or folder last changed, in nanoseconds; -1 if it does not exist."""
-    try:
-        return os.stat(path).st_mtime_ns  # noqa: PTH116 - faster than Path.stat
-    except OSError:
-        return -1
 
 
 def _citation_prefix(home: str, folder: str) -> str | None:
@@ -270,43 +263,3 @@ def _stands_in(link: str, folder: str) -> bool:
 
 def _visible(character: str) -> str:
     return character if is_citable(character) else ascii(character)[1:-1]
-
-
-#: A file that changed this recently may change again without a new timestamp, so it is compared again.
-UNSETTLED_NS = 2_000_000_000
-
-
-class Snapshot:
-    """The stats of all files and folders at one moment. It tells without the database that nothing has changed.
-
-    An edit in place changes no folder, so every file is compared. That takes about 2 µs for each.
-    """
-
-    def __init__(self, files: Mapping[str, tuple[int, int]], folders: Mapping[str, int], mark: str) -> None:
-        self._files = files
-        self._folders = folders
-        #: The sync after which it was taken.
-        self.mark = mark
-
-    @classmethod
-    def of(cls, scan: Scan, taken_at: float, mark: str) -> Snapshot | None:
-        """Return the snapshot of a listing, or None if something in it may still change without a new timestamp."""
-        files = {str(found.absolute): (found.mtime_ns, found.size) for found in scan.files}
-        times = [*(mtime_ns for mtime_ns, _ in files.values()), *scan.folders.values()]
-        if any(abs(taken_at * 1e9 - mtime_ns) < UNSETTLED_NS for mtime_ns in times):
-            return None
-        return cls(files, scan.folders, mark)
-
-    def is_current(self) -> bool:
-        """Return whether every file and folder still has the same stat."""
-        try:
-            for folder, mtime_ns in self._folders.items():
-                if changed_at(folder) != mtime_ns:
-                    return False
-            for file, stat in self._files.items():
-                now = os.stat(file)  # noqa: PTH116 - faster than Path.stat
-                if (now.st_mtime_ns, now.st_size) != stat:
-                    return False
-        except OSError:
-            return False
-        return True

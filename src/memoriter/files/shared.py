@@ -1,4 +1,6 @@
-"""Folders that several machines share. The files of such a folder are a working copy of what a store keeps.
+"""Changes of files that this process did not make: by other machines that share a folder, and on this disk.
+
+The files of a shared folder are a working copy of what a store keeps.
 
 Code that changes files does so inside `changing`, and code that reads them calls `refresh` before. A folder on one disk
 is not shared: both then do nothing. The table of shared folders belongs to the process, like the files themselves, so
@@ -11,10 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from memoriter.files.scan import Scan
 
 
 class SharedFolder(Protocol):
@@ -127,3 +132,53 @@ def _find(path: Path) -> tuple[SharedFolder | None, str]:
         if real == root or real.startswith(root + os.sep):
             return folder, real
     return None, real
+
+
+# ---- changes on this disk ----------------------------------------------------------------------------------------
+
+#: A file that changed this recently may change again without a new timestamp, so it is compared again.
+UNSETTLED_NS = 2_000_000_000
+
+
+def changed_at(path: str) -> int:
+    """Return when a file or folder last changed, in nanoseconds; -1 if it does not exist."""
+    try:
+        return os.stat(path).st_mtime_ns  # noqa: PTH116 - faster than Path.stat
+    except OSError:
+        return -1
+
+
+class Snapshot:
+    """The stats of all files and folders at one moment. It tells without the database that nothing has changed.
+
+    An edit in place changes no folder, so every file is compared. That takes about 2 µs for each.
+    """
+
+    def __init__(self, files: Mapping[str, tuple[int, int]], folders: Mapping[str, int], mark: str) -> None:
+        self._files = files
+        self._folders = folders
+        #: The sync after which it was taken.
+        self.mark = mark
+
+    @classmethod
+    def of(cls, scan: Scan, taken_at: float, mark: str) -> Snapshot | None:
+        """Return the snapshot of a listing, or None if something in it may still change without a new timestamp."""
+        files = {str(found.absolute): (found.mtime_ns, found.size) for found in scan.files}
+        times = [*(mtime_ns for mtime_ns, _ in files.values()), *scan.folders.values()]
+        if any(abs(taken_at * 1e9 - mtime_ns) < UNSETTLED_NS for mtime_ns in times):
+            return None
+        return cls(files, scan.folders, mark)
+
+    def is_current(self) -> bool:
+        """Return whether every file and folder still has the same stat."""
+        try:
+            for folder, mtime_ns in self._folders.items():
+                if changed_at(folder) != mtime_ns:
+                    return False
+            for file, stat in self._files.items():
+                now = os.stat(file)  # noqa: PTH116 - faster than Path.stat
+                if (now.st_mtime_ns, now.st_size) != stat:
+                    return False
+        except OSError:
+            return False
+        return True

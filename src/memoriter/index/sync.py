@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from memoriter.errors import IndexBroken, LockTimeout, SourceError, StoreError, StoreLocked
 from memoriter.files import shared
-from memoriter.files.scan import UNSETTLED_NS, Snapshot
+from memoriter.files.shared import UNSETTLED_NS, Snapshot
 from memoriter.index.vectors import ChunkVectors, Filled
 from memoriter.notes.chunking import Rules, chunk_markdown, chunk_passages
 from memoriter.records import (

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files import edits, shared
 from memoriter.notes.chunking import PENDING, trust_of_note
-from memoriter.notes.editing import NoteEditor, NoteText
+from memoriter.notes.editing import NoteEditor
 from memoriter.notes.notebook import Notebook
 from memoriter.records import (
     Collection,
@@ -25,7 +25,6 @@ from memoriter.records import (
     NoteChunk,
     NoteFile,
     NoteLine,
-    Saved,
     Source,
     Trust,
 )
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
     from memoriter.store.documents import DocumentSummary
 
 P = ParamSpec("P")
+S = TypeVar("S")
+T = TypeVar("T")
 
 #: Width of the title of a conversation: 20 Chinese characters, or 80 letters.
 TITLE_WIDTH = 80
@@ -74,15 +75,14 @@ class Quote(NamedTuple):
     line: int | None
 
 
-def _of_notebook(method: Callable[Concatenate[Notebook, P], Saved]) -> Callable[Concatenate[Any, P], Saved]:
-    """Return a method of `Notebook` as a method of `Notes`. The next search indexes a note that it wrote."""
+def _forward(
+    part: Callable[[Notes], S], method: Callable[Concatenate[S, P], T]
+) -> Callable[Concatenate[Any, P], T]:
+    """Return a method of a part as a method of `Notes`, with the same signature."""
 
     @functools.wraps(method)
-    def call(self: Notes, /, *args: P.args, **kwargs: P.kwargs) -> Saved:
-        saved = method(self._notebook(), *args, **kwargs)
-        if not saved.already:
-            self._editor.changed()
-        return saved
+    def call(self: Notes, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(part(self), *args, **kwargs)
 
     return call
 
@@ -200,7 +200,11 @@ class Notes:
             for row in stored
         )
 
-    save = _of_notebook(Notebook.save)
+    save = _forward(lambda notes: notes._notebook(), Notebook.save)
+    text = _forward(lambda notes: notes._editor, NoteEditor.text)
+    put = _forward(lambda notes: notes._editor, NoteEditor.put)
+    move = _forward(lambda notes: notes._editor, NoteEditor.move)
+    remove = _forward(lambda notes: notes._editor, NoteEditor.remove)
 
     def pending(self) -> tuple[str, ...]:
         """Return the paths of notes that wait for the owner's approval."""
@@ -220,25 +224,6 @@ class Notes:
             edits.update(
                 found.absolute, lambda text: _AGENT_LINE.sub('trust: "relayed"', text or "", count=1)
             )
-
-    def text(self, path: str) -> NoteText:
-        """Return the whole text of a note and its version. Raises `NotFound` or `PathRefused`."""
-        return self._editor.text(path)
-
-    def put(self, path: str, text: str, *, version: str | None) -> NoteText:
-        """Replace the version of a note that was read, or create the note if ``version`` is None.
-
-        Raises `EditConflict` if the note has another version now.
-        """
-        return self._editor.put(path, text, version)
-
-    def move(self, path: str, to: str, *, version: str) -> NoteText:
-        """Give a note another path. Raises `EditConflict` if the path is taken or the note has another version."""
-        return self._editor.move(path, to, version)
-
-    def remove(self, path: str, *, version: str) -> NoteText:
-        """Remove a note. The result has its last text, with which `put` restores it."""
-        return self._editor.remove(path, version)
 
     def erase_lines(
         self, texts: Iterable[str], *, trust: Trust = "owner", dry_run: bool = False

@@ -48,15 +48,18 @@ class NoteEditor:
         self._was_there = was_there
 
     def text(self, path: str) -> NoteText:
-        """Return the whole text of a note, unchanged, and its version. Raises `NotFound`."""
+        """Return the whole text of a note and its version. Raises `NotFound` or `PathRefused`."""
         shown, file = self._workspace.place(path)
         text = edits.read(file)
         if text is None:
             raise NotFound(sentence("note.not_found", path=shown))
         return NoteText(shown, text, edits.digest(text))
 
-    def put(self, path: str, text: str, version: str | None) -> NoteText:
-        """Replace the version of a note that was read, or create the note if ``version`` is None."""
+    def put(self, path: str, text: str, *, version: str | None) -> NoteText:
+        """Replace the version of a note that was read, or create the note if ``version`` is None.
+
+        Raises `EditConflict` if the note has another version now.
+        """
         shown, file = self._writable(path)
         if len(text) > MAX_CHARS:
             raise WriteError(sentence("note.too_long", limit=MAX_CHARS))
@@ -69,8 +72,8 @@ class NoteEditor:
         self.changed()
         return NoteText(shown, text, edits.digest(text))
 
-    def move(self, path: str, to: str, version: str) -> NoteText:
-        """Give a note another path, which must be free."""
+    def move(self, path: str, to: str, *, version: str) -> NoteText:
+        """Give a note another path. Raises `EditConflict` if the path is taken or the note has another version."""
         shown, file = self._writable(path)
         target, target_file = self._writable(to)
         text = edits.move(file, target_file, lambda old: self._check(shown, old, version))
@@ -79,8 +82,8 @@ class NoteEditor:
         self.changed()
         return NoteText(target, text, version)
 
-    def remove(self, path: str, version: str) -> NoteText:
-        """Remove a note, and return its last text, with which `put` restores it."""
+    def remove(self, path: str, *, version: str) -> NoteText:
+        """Remove a note. The result has its last text, with which `put` restores it."""
         shown, file = self._writable(path)
         text = edits.remove(file, lambda old: self._check(shown, old, version))
         self.changed()

@@ -53,7 +53,10 @@ def clock_of(zone: str) -> Clock:
 
 
 class Notebook:
-    """Writes notes into one folder of a workspace. ``was_there`` returns whether its notes have been indexed."""
+    """Writes notes into one folder of a workspace.
+
+    ``was_there`` returns whether its notes have been indexed, and ``changed`` is called after each change.
+    """
 
     def __init__(
         self,
@@ -62,9 +65,11 @@ class Notebook:
         folder: str = "memory",
         now: Clock = local_now,
         was_there: Callable[[], bool] = lambda: False,
+        changed: Callable[[], None] = lambda: None,
         holds_agents: bool = False,
     ) -> None:
         self.root = root
+        self.changed = changed
         #: Whether notes of agents wait for the owner's approval.
         self.holds_agents = holds_agents
         #: Where the notes are. "." is the workspace itself.
@@ -144,7 +149,8 @@ class Notebook:
             text = before if already else _append_section(before, section)
             return None if already else text
 
-        edits.update(self.inside(path), change)
+        if edits.update(self.inside(path), change):
+            self.changed()
         start, end = _find_lines(needle if already else section, text) or (1, 1)
         return Saved(path, start, end, already)
 

@@ -85,6 +85,7 @@ class Summaries:
                 edits.write(self.notebook.inside(path), text, expected=None)
             except EditConflict:
                 continue  # another session of the day has the same subject
+            self.notebook.changed()
             return Saved(path, 1, text.count("\n"), note=made.note)
         raise WriteError(f"There are too many notes named {self.notebook.path_of(name)}-….md.")
 
@@ -122,6 +123,7 @@ class Summaries:
             return written
 
         edits.update(self.notebook.inside(path), change)
+        self.notebook.changed()
         end = written.count("\n")
         return Saved(path, end - section.count("\n") + 1, end, note=made.note)
 
@@ -156,17 +158,14 @@ def _with_fields(text: str, fields: dict[str, object]) -> str:
 MAX_SESSIONS = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
-    """The length at which a host will soon shorten a conversation."""
+#: Distance to the end of the context window: a host's usual reserve for its answer (20,000) plus 4,000.
+MARGIN_TOKENS = 24_000
 
-    #: Distance to the end of the context window: a host's usual reserve for its answer (20,000) plus 4,000.
-    margin_tokens: int = 24_000
 
-    def tokens(self, window: int) -> int:
-        """Return the threshold in tokens for a model with this context window."""
-        # A small window has no room for this distance. Half of the window is early enough.
-        return max(window - self.margin_tokens, window // 2)
+def threshold(window: int, margin: int = MARGIN_TOKENS) -> int:
+    """Return the length in tokens at which a host with this context window will soon shorten a conversation."""
+    # A small window has no room for this distance. Half of the window is early enough.
+    return max(window - margin, window // 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +184,12 @@ class FlushState:
 class Flush:
     """Writes what a compaction would drop."""
 
-    def __init__(self, notebook: Notebook, chat: Chat, folder: Path, threshold: Threshold) -> None:
+    def __init__(
+        self, notebook: Notebook, chat: Chat, folder: Path, margin_tokens: int = MARGIN_TOKENS
+    ) -> None:
         self.notebook = notebook
         self.chat = chat
-        self.threshold = threshold
+        self._margin_tokens = margin_tokens
         self._states = SessionStates(folder / "flushes", MAX_SESSIONS)
 
     def write_if_due(
@@ -205,7 +206,7 @@ class Flush:
                 state = replace(state, phase="ready") if state.phase == "written" else state
                 return self._write(turns, session, state)
             length = count_tokens(turns) if tokens is None else tokens
-            if length < self.threshold.tokens(window):
+            if length < threshold(window, self._margin_tokens):
                 if state.phase != "ready":
                     self._states.put(session, asdict(replace(state, phase="ready")))
                 return None

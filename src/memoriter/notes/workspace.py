@@ -17,7 +17,7 @@ from types import MappingProxyType
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files import shared
 from memoriter.files.paths import open_inside
-from memoriter.files.scan import Scan, Tree, Walk, absolute, changed_at, is_citable, tree_of, trees_of
+from memoriter.files.scan import Scan, Tree, Walk, absolute, is_citable, tree_of, trees_of
 from memoriter.records import Collection, Document, Excerpt, FoundFile, Problem
 from memoriter.sentences import sentence
 from memoriter.text.blocks import without_annotations
@@ -68,7 +68,7 @@ class Workspace:
         """List the files without opening them. Files that cannot be listed are reported as problems."""
         shared.refresh(self.root)
         # Before the walk, so that a path that appears meanwhile differs.
-        roots = {path: changed_at(path) for path in self._roots()}
+        roots = {path: shared.changed_at(path) for path in self._roots()}
         self._trees = self._current_trees()
         walks = [Walk(tree) for tree in self._trees]
         files = {found.path: found for walk in reversed(walks) for found in walk.files}

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files import shared
 from memoriter.files.paths import open_inside
-from memoriter.files.scan import Scan, Tree, Walk, changed_at, is_citable
+from memoriter.files.scan import Scan, Tree, Walk, is_citable
 from memoriter.records import Document, Excerpt, FoundFile, Problem, Turn
 from memoriter.sessions.messages import parse_or_empty, turns_of_file
 from memoriter.sessions.outside_text import TrustRules
@@ -63,7 +63,7 @@ class Transcripts:
         files: dict[str, FoundFile] = {}
         problems: list[Problem] = []
         trees = list(self._trees())
-        folders = {path: changed_at(path) for path in (str(root.expanduser()) for root in self.roots)}
+        folders = {path: shared.changed_at(path) for path in (str(root.expanduser()) for root in self.roots)}
         for tree in trees:
             walk = Walk(tree)
             problems += walk.problems
@@ -86,6 +86,14 @@ class Transcripts:
                 if first and str(first.absolute) != path and (found := _find(tree, relative, path)):
                     return found
         return None
+
+    def locate(self, transcript: str | Path) -> FoundFile:
+        """Find one transcript by its file or its path. Raises `NotFound`."""
+        file = Path(transcript).expanduser().resolve()
+        for found in self.scan().files:
+            if found.path == str(transcript) or found.absolute == file:
+                return found
+        raise NotFound(f"{str(transcript)!r} is not one of the transcripts in `sessions.paths`.")
 
     def _trees(self) -> Iterator[Tree]:
         for root in self.roots:

@@ -13,27 +13,9 @@ from datetime import UTC, date, datetime, time
 
 from memoriter.errors import BadArgument
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "jan january",
-            "feb february",
-            "mar march",
-            "apr april",
-            "may",
-            "jun june",
-            "jul july",
-            "aug august",
-            "sep sept september",
-            "oct october",
-            "nov november",
-            "dec december",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
+_NAMES = "jan january|feb february|mar march|apr april|may|jun june|jul july|aug august|sep sept september"
+_NAMES += "|oct october|nov november|dec december"
+_MONTHS = {name: number for number, names in enumerate(_NAMES.split("|"), 1) for name in names.split()}
 
 _YEAR = r"(?:19|20)\d\d"
 _MONTH = rf"(?:{'|'.join(_MONTHS)})\b\.?"

@@ -93,7 +93,7 @@ def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     yield from _models(memory.settings, status)
     yield from _entries(memory, deep="store" in status.details)
     yield from _extensions(memory, deep="store" in status.details)
-    yield from (Finding(*found) for found in parts_of(memory).check_server())
+    yield from (Finding(*found) for found in parts_of(memory).store.check())
 
 
 def _skipped(status: Status) -> Iterator[Finding]:

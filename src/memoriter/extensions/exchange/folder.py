@@ -106,11 +106,11 @@ class NoteSide:
 
     def put(self, path: str, text: str, version: str | None) -> None:
         """Replace a version of a note. Raises `EditConflict` if the note has another one."""
-        self._editor.put(path, text, version)
+        self._editor.put(path, text, version=version)
 
     def remove(self, path: str, version: str) -> None:
         """Remove a version of a note, and the folders that are empty then."""
-        self._editor.remove(path, version)
+        self._editor.remove(path, version=version)
         with contextlib.suppress(OSError):
             for folder in (self._workspace.root / path).parents:
                 if folder == self._workspace.root:
