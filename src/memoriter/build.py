@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -216,7 +215,10 @@ def _make_cached(choice: Choice | None, index: Index, settings: Settings) -> Cac
 def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeCheck) -> BuiltinEngine:
     """Build the builtin engine with its index, indexer and searcher."""
     from memoriter.embedding import Choice, remake, resolve
+    from memoriter.notes.notebook import clock_of
 
+    # "Yesterday" means the day before today where notes are written.
+    now = clock_of(settings.writing.timezone)
     spec = embedder_spec(settings)
     choice = Choice.of_embedder(embedder, spec) if embedder else resolve(spec)
     index = build_store(settings).open_index("notes", settings.index_folder, settings.index.vector_engine)
@@ -238,7 +240,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
             choice.embedder,
             _search_options(settings.search),
             reranker=build_reranker(settings),
-            today=_today(settings.writing.timezone),
+            today=lambda: now().date(),
         ),
         EngineOptions(
             citations=settings.memory.citations,
@@ -281,15 +283,6 @@ def build_judge(settings: Settings) -> Judge | None:
     from memoriter.search.changes import reader
 
     return reader() if settings.search.rerank else None
-
-
-def _today(zone: str) -> Callable[[], date]:
-    """Return a clock for the current day where notes are written, so that "yesterday" means yesterday's note."""
-    if not zone:
-        return date.today
-    from zoneinfo import ZoneInfo
-
-    return lambda: datetime.now(ZoneInfo(zone)).date()
 
 
 def build_notes(settings: Settings, engine: Engine, notebook: Callable[[], Notebook]) -> Notes:

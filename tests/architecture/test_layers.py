@@ -39,7 +39,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "build": SHARED
     | {"embedding", "llm", "store", "notes", "sessions", "index", "search", "entries", "engines", "config"},
     "memory_parts": SHARED
-    | {"build", "config", "embedding", "engines", "entries", "notes", "recall", "search", "sessions", "text"},
+    | {
+        "build",
+        "config",
+        "embedding",
+        "engines",
+        "entries",
+        "llm",
+        "notes",
+        "recall",
+        "search",
+        "sessions",
+        "text",
+    },
     "memory": SHARED
     | {
         "memory_parts",

@@ -14,15 +14,12 @@ if TYPE_CHECKING:
 #: Where a hit comes from: notes, session transcripts, or what was learned in conversation.
 Source = Literal["memory", "sessions", "entries"]
 
-
 #: The author of a text: the owner, an agent, an agent that had read text from outside, or an outside source. It follows
 #: from the way a text arrived, not from its content.
 Trust = Literal["owner", "agent", "relayed", "untrusted"]
 
-
 #: Every trust level, the most trusted first. This is the only place that orders them.
 TRUST_LEVELS: tuple[Trust, ...] = ("owner", "agent", "relayed", "untrusted")
-
 
 #: The levels of what agents wrote.
 AGENTS: tuple[Trust, ...] = ("agent", "relayed")

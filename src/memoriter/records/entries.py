@@ -21,10 +21,8 @@ EntryType = Literal[
     "other",
 ]
 
-
 #: Only active entries are found. A staged entry waits for the owner's approval, and a rejected one was refused.
 EntryState = Literal["active", "staged", "superseded", "expired", "rejected", "forgotten"]
-
 
 #: The start of `Entry.source` of an entry that comes from another program.
 IMPORTED = "import"

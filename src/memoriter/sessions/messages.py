@@ -233,16 +233,8 @@ def _text(value: object) -> str | None:
 
 
 def _time(record: Mapping[str, object], body: Mapping[str, object]) -> float | None:
-    for value in (
-        record.get("timestamp"),
-        record.get("time"),
-        record.get("created_at"),
-        body.get("timestamp"),
-    ):
-        seconds = _seconds(value)
-        if seconds is not None:
-            return seconds
-    return None
+    times = (*map(record.get, ("timestamp", "time", "created_at")), body.get("timestamp"))
+    return next((seconds for seconds in map(_seconds, times) if seconds is not None), None)
 
 
 def _seconds(value: object) -> float | None:
@@ -344,15 +336,19 @@ def record_of(turn: Turn) -> dict[str, object]:
     return {"role": turn.role, "content": turn.text, **time, **trust}
 
 
+def lines_of(file: BinaryIO) -> Iterator[tuple[bytes, int, bool]]:
+    """Yield each line with its length and whether it is complete. A line that is too long is empty."""
+    while line := file.readline(MAX_LINE):
+        content, length = line, len(line)
+        while not line.endswith(b"\n") and (line := file.readline(MAX_LINE)):
+            content, length = b"", length + len(line)
+        yield content, length, line.endswith(b"\n")
+
+
 def turns_of_file(file: BinaryIO, rules: TrustRules) -> Iterator[tuple[Turn, ...]]:
     """Yield the turns of each line; none for a line without speech."""
-    outside, number = OutsideText(rules=rules), 0
-    while line := file.readline(MAX_LINE):
-        number += 1
-        if len(line) == MAX_LINE and not line.endswith(b"\n"):
-            while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
-                pass
-            line = b""
+    outside = OutsideText(rules=rules)
+    for number, (line, _, _) in enumerate(lines_of(file), 1):
         turns, outside = turns_of(parse_or_empty(line), number, outside)
         yield turns
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memoriter.errors import SourceError
-from memoriter.sessions.messages import MAX_LINE, Message, read_record, turns_of, written_under
+from memoriter.sessions.messages import Message, lines_of, read_record, turns_of, written_under
 from memoriter.sessions.outside_text import OutsideText, TrustRules
 
 #: Bytes at the start of a file that must be unchanged to continue reading it.
@@ -162,14 +162,11 @@ def _lines(file: BinaryIO, start: int, end: int) -> Iterator[tuple[bytes, int]]:
     """Yield each complete line before ``end`` with the offset after it. A line that is too long is empty."""
     file.seek(start)
     at = start
-    while at < end and (line := file.readline(MAX_LINE)):
-        at += len(line)
-        content = line
-        while not line.endswith(b"\n") and (line := file.readline(MAX_LINE)):
-            at, content = at + len(line), b""
-        if at > end or not line.endswith(b"\n"):
+    for line, length, is_complete in lines_of(file):
+        at += length
+        if at > end or not is_complete:
             return
-        yield content, at
+        yield line, at
 
 
 def _record(line: bytes) -> Record:

@@ -12,6 +12,7 @@ import re
 import stat
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
@@ -118,11 +119,17 @@ class Transcripts:
                 document, position, more = self._slice(file, status, found, position)
                 yield document
 
-    def _open(self, found: FoundFile) -> _Opened:
-        for tree in self._trees():
-            if tree.holds(str(found.absolute)):
-                return _Opened(tree.real, tree.relative(str(found.absolute)))
-        raise PathRefused("The file is not in a transcript folder.")
+    @contextmanager
+    def _open(self, found: FoundFile) -> Iterator[tuple[BinaryIO, os.stat_result]]:
+        file = str(found.absolute)
+        tree = next((tree for tree in self._trees() if tree.holds(file)), None)
+        if tree is None:
+            raise PathRefused("The file is not in a transcript folder.")
+        with (
+            open_inside(tree.real, tree.relative(file)) as descriptor,
+            open(descriptor, "rb", closefd=False) as opened,
+        ):
+            yield opened, os.fstat(descriptor)
 
     def _is_same_file(self, file: BinaryIO, status: os.stat_result, position: ReadPosition) -> bool:
         """Return whether the file still starts with the part that was read.
@@ -231,22 +238,6 @@ class Transcripts:
                 if start <= total <= end:
                     shown.append(_format(turns) if turns else "")
         return Excerpt(path, "\n".join(shown), start, start - 1 + len(shown), total)
-
-
-class _Opened:
-    """An open transcript with a read buffer."""
-
-    def __init__(self, root: str, relative: str) -> None:
-        self._opening = open_inside(root, relative)
-
-    def __enter__(self) -> tuple[BinaryIO, os.stat_result]:
-        descriptor = self._opening.__enter__()
-        self._file = open(descriptor, "rb", closefd=False)
-        return self._file, os.fstat(descriptor)
-
-    def __exit__(self, *error: object) -> None:
-        self._file.close()
-        self._opening.__exit__(None, None, None)
 
 
 def _find(tree: Tree, relative: str, path: str) -> FoundFile | None:
