@@ -125,6 +125,17 @@ def test_secrets_of_older_releases_expired_and_unused_entries_are_found(
     assert findings(run) == []
 
 
+def test_a_contradiction_from_outside_is_never_fixed_by_forgetting_the_owners_words(
+    run: Run, workspace: Path, tmp_path: Path
+) -> None:
+    with Memory.open(workspace, home=tmp_path / "home", overrides={"search.rerank": False}) as memory:
+        memory.entries.add("I live in Berlin")
+        outside = memory.entries.add("I live in Oslo", trust="untrusted").entry
+    assert outside is not None
+    (found,) = json.loads(run("audit", "--json"))["findings"]
+    assert (found["kind"], found["fix"]) == ("contradiction", f"memoriter forget {outside.id}")
+
+
 def test_an_audit_of_a_new_home_finds_nothing(run: Run) -> None:
     assert run("audit") == "Nothing to do. Entries: 0.\n"
     assert json.loads(run("audit", "--json")) == {"entries": 0, "findings": [], "degraded": None}

@@ -15,7 +15,8 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from postgres_cluster import PostgresCluster
 
 from memoriter import Memory
 from memoriter.background import cancellable
@@ -286,6 +287,7 @@ statements = st.lists(
 
 
 @given(statements)
+@settings(max_examples=25)
 def test_a_run_loses_nothing_changes_no_note_and_can_be_undone(
     tmp_path_factory: pytest.TempPathFactory, found: list[tuple[str, str, int]]
 ) -> None:
@@ -345,6 +347,20 @@ def test_two_processes_that_tidy_at_once_change_each_entry_once(
     assert sum(changed) == len(events)
     assert len({event.entry_id for event in events}) == len(events)
     assert len(memory.entries.list()) == 30
+
+
+@pytest.mark.integration
+def test_a_memory_on_a_server_is_tidied_and_undone(postgres: PostgresCluster, tmp_path: Path) -> None:
+    settings = {"store.url": postgres.url, "store.tenant": "tidy", "search.rerank": False}
+    with Memory.open(home=tmp_path / "home", embedder=HashEmbedder(), overrides=settings) as memory:
+        arrive(memory, entry(1, "I live in Berlin", days=9), entry(2, "I live in Munich", days=3))
+        before = without_numbers(memory)
+        assert kinds(memory) == [("replaced", "I live in Berlin")]
+        assert kinds(memory) == []
+        memory.entries.undo()
+        assert without_numbers(memory) == before
+        assert [run.undone for run in history(memory)] == [True]
+        assert kinds(memory) == []
 
 
 # ---- the resident process ----------------------------------------------------------------------------------------

@@ -235,10 +235,10 @@ def _load_staged(context: EntryContext, ids: str | Sequence[str]) -> list[Entry]
 
 
 def _approve(context: EntryContext, found: Entry, actor: str) -> Remembered:
-    near = _look_up(context, _draft_of(found))
+    near = _look_up(context, draft_of(found))
     with context.store.transaction():
         (staged,) = _load_staged(context, [found.id])
-        draft = _draft_of(staged)
+        draft = draft_of(staged)
         verdict = _judge(context, draft, staged.related[0] if staged.related else None, near)
         context.store.clear_tombstone(draft.text)
         at = context.clock()
@@ -275,8 +275,8 @@ def _stage_again(old: Entry, draft: Draft, at: float) -> Edit:
     return Edit("repeat", after, old, said=draft.text if draft.text != after.text else None)
 
 
-def _draft_of(entry: Entry) -> Draft:
-    """Return the draft that an entry was staged from."""
+def draft_of(entry: Entry) -> Draft:
+    """Return the statement that an entry was."""
     return Draft(
         entry.text,
         entry.type,

@@ -14,8 +14,9 @@ from memoriter.entries.drafts import DAY
 from memoriter.entries.relation import relation
 from memoriter.entries.statement import statement
 from memoriter.extensions.tidy.pairs import Pair, is_readable, load_vectors, pairs_of, verdict_of
-from memoriter.extensions.tidy.planning import MAX_JUDGED, UNUSED_S, is_unused, known_since
+from memoriter.extensions.tidy.planning import MAX_JUDGED, UNUSED_S, is_unused, known_since, undone_entries
 from memoriter.memory import parts_of
+from memoriter.records import TRUST_LEVELS
 from memoriter.search.changes import NEAR, change
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.text.redaction import find_secrets, redact
@@ -86,41 +87,36 @@ def _secrets(entries: Iterable[Entry]) -> Iterator[AuditFinding]:
         check_cancelled()
         kinds = sorted({secret.kind for secret in find_secrets(entry.text)})
         if kinds:
-            yield _finding(
-                "secret", f"contains a secret: {', '.join(kinds)}", f"{_forget(entry)} --now", entry
-            )
+            yield _finding("secret", f"contains: {', '.join(kinds)}", f"{_forget(entry)} --now", entry)
 
 
 def _about_pairs(context: EntryContext, entries: Sequence[Entry]) -> Iterator[AuditFinding]:
     """Yield duplicates and contradictions among entries in force."""
-    judged = 0
+    judged, undone = 0, undone_entries(context)
     for _, pairs in pairs_of(context, entries, entries, load_vectors(context, entries)):
         for pair in pairs:
-            found, near = _by_words(pair), pair.cosine or 0.0
-            if found is None and near >= NEAR and judged < MAX_JUDGED:
+            earlier, later = pair.earlier, pair.later
+            kind, why, is_sure = _by_words(pair)
+            if not kind and (pair.cosine or 0.0) >= NEAR and judged < MAX_JUDGED:
                 judged += 1
-                kind, chance = change(context.options.judge, pair.earlier.text, pair.later.text)
-                if kind in ("retired", "newer"):
-                    why = f"the later one probably replaced the earlier one ({chance:.0%})"
-                    sure = kind == "retired" and is_readable(pair) and pair.earlier.trust == pair.later.trust
-                    fix = "memoriter tidy" if sure else _forget(pair.earlier)
-                    found = _finding("contradiction", why, fix, pair.earlier, pair.later)
-            if found is None and near >= NEAR_DUPLICATE:
-                why = "nearly the same"
-                found = _finding("duplicate", why, _forget(pair.later), pair.earlier, pair.later)
-            if found is not None:
-                yield found
+                found, chance = change(context.options.judge, earlier.text, later.text)
+                kind = "contradiction" if found in ("retired", "newer") else ""
+                why = f"the later one probably replaced the earlier one ({chance:.0%})"
+                is_sure = found == "retired" and is_readable(pair) and earlier.trust == later.trust
+            if not kind and (pair.cosine or 0.0) >= NEAR_DUPLICATE:
+                kind, why, is_sure = "duplicate", "nearly the same", False
+            if kind:
+                by_run = is_sure and undone.isdisjoint((earlier.id, later.id))
+                worse = max(earlier, later, key=lambda one: TRUST_LEVELS.index(one.trust))
+                yield _finding(kind, why, "memoriter tidy" if by_run else _forget(worse), earlier, later)
 
 
-def _by_words(pair: Pair) -> AuditFinding | None:
-    verdict = verdict_of(pair)
-    if verdict is not None:
-        kind: Kind = "contradiction" if verdict.kind == "replaced" else "duplicate"
-        return _finding(kind, verdict.why, "memoriter tidy", pair.earlier, pair.later)
-    said = relation(pair.earlier.text, pair.later.text, pair.cosine)
-    if said.kind == "contradiction":  # in one import, or of a less trusted speaker
-        return _finding("contradiction", said.why, _forget(pair.earlier), pair.earlier, pair.later)
-    return None
+def _by_words(pair: Pair) -> tuple[Kind | Literal[""], str, bool]:
+    """Return what words say about a pair, why, and whether a run of `tidy` would end one of the two."""
+    if verdict := verdict_of(pair):
+        return "contradiction" if verdict.kind == "replaced" else "duplicate", verdict.why, True
+    said = relation(pair.earlier.text, pair.later.text, pair.cosine)  # of one import, or of different trust
+    return "contradiction" if said.kind == "contradiction" else "", said.why, False
 
 
 def _junk(entries: Iterable[Entry]) -> Iterator[AuditFinding]:
@@ -131,8 +127,7 @@ def _junk(entries: Iterable[Entry]) -> Iterator[AuditFinding]:
 
 def junk_reason(text: str) -> str:
     """Return why a text is probably not worth remembering; empty if it is a statement."""
-    form = normal_form(text)
-    if _GREETING.fullmatch(form):
+    if _GREETING.fullmatch(normal_form(text)):
         return "a greeting, or a word of the conversation"
     if FOREIGN.search(text):
         return "code, markup or output of a tool"

@@ -16,7 +16,7 @@ import numpy as np
 
 from memoriter.background import check_cancelled
 from memoriter.entries import merge
-from memoriter.entries.drafts import Draft
+from memoriter.entries.adding import draft_of
 from memoriter.entries.relation import relation
 from memoriter.entries.statement import statement
 from memoriter.records import Entry, is_trusted_like
@@ -53,25 +53,14 @@ class Verdict:
     why: str
 
 
-def draft_of(entry: Entry) -> Draft:
-    """Return an entry as the statement that it was."""
-    return Draft(
-        entry.text,
-        entry.type,
-        importance=entry.importance,
-        confidence=entry.confidence,
-        trust=entry.trust,
-        said_at=entry.valid_from,
-        workspace=entry.workspace,
-    )
-
-
 def pairs_of(
     context: EntryContext, entries: Sequence[Entry], fresh: Sequence[Entry], vectors: Mapping[str, Matrix]
 ) -> Iterator[tuple[Entry, list[Pair]]]:
     """Yield each fresh entry with its pairs, those of the same words first. A pair is yielded once."""
-    seen = set[frozenset[str]]()
-    words = _by_words(entries)
+    seen, words = set[frozenset[str]](), defaultdict[tuple[str, ...], list[Entry]](list)
+    for entry in entries:
+        check_cancelled()
+        words[_words_of(entry)].append(entry)
     near = _nearest(context, entries, fresh, vectors)
     for entry in fresh:
         check_cancelled()
@@ -82,36 +71,17 @@ def pairs_of(
         pairs = []
         for other, cosine in found.values():
             key = frozenset((entry.id, other.id))
-            if len(key) == 2 and key not in seen and _may_compare(context, entry, other):
+            apart = context.options.workspace_only and len({entry.workspace, other.workspace} - {None}) > 1
+            if len(key) == 2 and key not in seen and not apart:
                 seen.add(key)
                 earlier, later = sorted((entry, other), key=lambda one: (one.valid_from, one.seq))
                 pairs.append(Pair(earlier, later, cosine))
         yield entry, pairs
 
 
-def _may_compare(context: EntryContext, one: Entry, other: Entry) -> bool:
-    """Return whether two entries are seen together: in one workspace, if the settings keep workspaces apart."""
-    return (
-        not context.options.workspace_only
-        or one.workspace == other.workspace
-        or None in (one.workspace, other.workspace)
-    )
-
-
 def _words_of(entry: Entry) -> tuple[str, ...]:
     read = statement(entry.text)
     return tuple(sorted(read.sequence)) or (read.form,)
-
-
-def _by_words(entries: Sequence[Entry]) -> Mapping[tuple[str, ...], list[Entry]]:
-    found = defaultdict[tuple[str, ...], list[Entry]](list)
-    for entry in entries:
-        check_cancelled()
-        found[_words_of(entry)].append(entry)
-    return found
-
-
-# ---- neighbours ------------------------------------------------------------------------------------------------
 
 
 def _nearest(
@@ -157,9 +127,6 @@ def load_vectors(context: EntryContext, entries: Sequence[Entry]) -> dict[str, M
     loaded = context.follower.healing(lambda: index.load(embedder.identity, hashes))
     found = ((entry.id, loaded.get(vector_hash(entry.text))) for entry in entries)
     return {id_: vector for id_, vector in found if vector is not None}
-
-
-# ---- verdicts --------------------------------------------------------------------------------------------------
 
 
 def verdict_of(pair: Pair) -> Verdict | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING, Any, Literal
 
 from memoriter.background import check_cancelled
@@ -17,9 +17,10 @@ from memoriter.entries.drafts import DAY, MAX_TAGS, later
 from memoriter.errors import MemoriterError
 from memoriter.extensions.tidy.pairs import is_readable, load_vectors, pairs_of, read_verdict, verdict_of
 from memoriter.records import IMPORTED, Entry
-from memoriter.search.when import name_days, planned_for
+from memoriter.search.when import ended_plan
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import Edit
+from memoriter.text.dates import local_day
 from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ ACTOR = "tidy"
 #: The part of the entries that one run may change. In a small memory it may change two, because a join needs two.
 MAX_SHARE, MIN_CHANGES = 0.1, 2
 #: Pairs that the judge reads in one run, at about 6 ms each.
-MAX_JUDGED = 5_000
+MAX_JUDGED = 7_000
 #: Entries that one run compares without vectors, at about 2 ms each.
 MAX_LOOKED_UP = 5_000
 #: Days on which the owner said something before it counts as important, and the importance that it gets.
@@ -59,10 +60,18 @@ class Step:
     kind: Kind
     why: str
     edits: tuple[Edit, ...]
-    #: Where the statements come from: entries, sessions, lines of notes.
-    sources: tuple[str, ...]
-    #: The entries that it depends on, with the number of their last change.
-    depends: Mapping[str, int]
+    #: The entries that it depends on, as they were.
+    based_on: tuple[Entry, ...]
+    #: The line of a note that it depends on.
+    line: str = ""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where the statements come from: entries, the sessions in which they were learned, the line of a note."""
+        places = (place for one in self.based_on for place in (f"entry:{one.id}", f"session:{one.session}"))
+        return tuple(
+            place for place in dict.fromkeys((*places, self.line)) if place not in ("session:None", "")
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,39 +101,30 @@ class TidyReport:
         return sum(len(step.edits) for step in self.steps)
 
 
-@dataclass(slots=True)
-class _Compared:
-    """The verdicts on pairs, by the entry that ends, with the number of the change that led to each."""
-
-    verdicts: dict[str, tuple[Verdict, int]] = field(default_factory=dict)
-    until: int = 0
-    waiting: int = 0
-
-
 def make_plan(memory: Memory, context: EntryContext, since: int) -> TidyReport:
     """Plan a run. Entries with a change after ``since`` are compared with the others."""
     at = context.clock()
     everything = sorted(context.store.find(EntryFilter(now=at)), key=lambda entry: entry.seq)
-    undone = _undone(context)
+    undone = undone_entries(context)
     entries = [entry for entry in everything if entry.id not in undone]
     problem = context.options.judge.problem() if context.options.judge else None
-    found = _compare(context, entries, since, can_judge=problem is None)
+    verdicts, compared, waiting = _compare(context, entries, since, can_judge=problem is None)
     steps = [
-        *_ended({id_: verdict for id_, (verdict, _) in found.verdicts.items()}, at),
+        *_ended({id_: verdict for id_, (verdict, _) in verdicts.items()}, at),
         *_passed(entries, at),
         *_promoted(context, entries, at),
         *_lowered(context, everything, entries, at),
         *_marked(memory, entries),
     ]
     chosen, dropped = _limited(steps, max(MIN_CHANGES, int(len(everything) * MAX_SHARE)))
-    unfinished = (found.verdicts[id_][1] - 1 for ids in dropped for id_ in ids if id_ in found.verdicts)
+    unfinished = (verdicts[id_][1] - 1 for ids in dropped for id_ in ids if id_ in verdicts)
     return TidyReport(
         at=at,
         entries=len(everything),
         steps=tuple(chosen),
         left=len(dropped),
-        waiting=found.waiting,
-        compared=min([found.until, *unfinished]),
+        waiting=waiting,
+        compared=min([compared, *unfinished]),
         degraded=problem,
     )
 
@@ -156,39 +156,35 @@ def _within(step: Step, room: int) -> Step | None:
     return _join(stays, ended, first.after.updated_at if first.after else 0.0)
 
 
-# ---- plans whose days have passed ------------------------------------------------------------------------------
-
-
 def _passed(entries: Iterable[Entry], at: float) -> Iterator[Step]:
     """Yield the plans whose days have passed. They stay, for questions about the past, and matter least."""
-    for entry in entries:
+    today = local_day(at)
+    for entry in (one for one in entries if PASSED not in one.tags and len(one.tags) < MAX_TAGS):
         check_cancelled()
-        said = entry.valid_from or entry.created_at
-        span = planned_for(entry.text, _day(said)) if said and PASSED not in entry.tags else None
-        if span and span[1] < _day(at) and len(entry.tags) < MAX_TAGS:
+        if days := ended_plan(entry, today):
             importance = entry.importance if entry.importance >= PERMANENT else 1.0
             after = replace(entry, tags=(*entry.tags, PASSED), importance=importance, updated_at=at)
-            yield _change("passed", entry, after, f"it was planned for {name_days(span)}, which has passed")
+            yield _change("passed", entry, after, f"it was planned for {days}, which has passed")
 
 
-def _day(at: float) -> date:
-    return datetime.fromtimestamp(at).astimezone().date()  # the speaker's calendar, as in `capture`
+def _compare(
+    context: EntryContext, entries: Sequence[Entry], since: int, *, can_judge: bool
+) -> tuple[dict[str, tuple[Verdict, int]], int, int]:
+    """Compare the entries that have changed since with the others.
 
-
-# ---- pairs -----------------------------------------------------------------------------------------------------
-
-
-def _compare(context: EntryContext, entries: Sequence[Entry], since: int, *, can_judge: bool) -> _Compared:
-    """Compare the entries that have changed since with the others."""
+    Return the verdicts by the entry that ends, each with the change of the entry that led to it; the change up to which
+    entries are compared; and how many are left.
+    """
     fresh, vectors = [entry for entry in entries if entry.seq > since], load_vectors(context, entries)
-    found = _Compared(until=max((entry.seq for entry in entries), default=since))
+    verdicts: dict[str, tuple[Verdict, int]] = {}
+    waiting = 0
     unread = [since + 1] if fresh and not can_judge else []
     if context.follower.embedder is not None:
         unread += [entry.seq for entry in fresh if entry.id not in vectors]
     judged = 0
     for count, (entry, pairs) in enumerate(pairs_of(context, entries, fresh, vectors)):
         if judged >= MAX_JUDGED or (not vectors and count >= MAX_LOOKED_UP):
-            found.waiting = len(fresh) - count
+            waiting = len(fresh) - count
             unread.append(entry.seq)
             break
         for pair in pairs:
@@ -197,9 +193,9 @@ def _compare(context: EntryContext, entries: Sequence[Entry], since: int, *, can
                 judged += can_judge
                 verdict = read_verdict(context, pair)
             if verdict is not None:
-                found.verdicts.setdefault(verdict.ends.id, (verdict, entry.seq))
-    found.until = min([found.until, *(seq - 1 for seq in unread)])
-    return found
+                verdicts.setdefault(verdict.ends.id, (verdict, entry.seq))
+    newest = max((entry.seq for entry in entries), default=since)
+    return verdicts, min([newest, *(seq - 1 for seq in unread)]), waiting
 
 
 def _ended(verdicts: Mapping[str, Verdict], at: float) -> Iterator[Step]:
@@ -249,11 +245,8 @@ def _join(stays: Entry, ended: Sequence[tuple[Entry, str]], at: float) -> Step:
         Edit("absorb", replace(one, state="superseded", superseded_by=stays.id, updated_at=at), one, note)
         for one, note in ended
     ]
-    entries = (stays, *(one for one, _ in ended))
-    return Step("joined", why, (Edit("repeat", first, stays, why), *edits), _places(entries), _seqs(entries))
-
-
-# ---- importance ------------------------------------------------------------------------------------------------
+    based_on = (stays, *(one for one, _ in ended))
+    return Step("joined", why, (Edit("repeat", first, stays, why), *edits), based_on)
 
 
 def _promoted(context: EntryContext, entries: Iterable[Entry], at: float) -> Iterator[Step]:
@@ -272,7 +265,7 @@ def _days_said(context: EntryContext, entry: Entry) -> set[date]:
     """Return the days on which the speaker of an entry said it. Words of others do not change when it was updated."""
     events = context.store.history(entry.id)
     said = {
-        _day(event.at)
+        local_day(event.at)
         for event in events
         if event.by != ACTOR and event.after and event.kind in ("repeat", "merge")
         if event.before is None or event.after.updated_at != event.before.updated_at
@@ -281,7 +274,7 @@ def _days_said(context: EntryContext, entry: Entry) -> set[date]:
     absorbed = [
         one for one in joined if any(event.kind == "absorb" for event in context.store.history(one.id))
     ]
-    return said | {_day(one.created_at) for one in (entry, *absorbed)}
+    return said | {local_day(one.created_at) for one in (entry, *absorbed)}
 
 
 def _lowered(
@@ -311,9 +304,6 @@ def is_unused(entry: Entry) -> bool:
     return not entry.access_count and entry.repetitions == 1 and not by_hand
 
 
-# ---- notes -----------------------------------------------------------------------------------------------------
-
-
 def _marked(memory: Memory, entries: Sequence[Entry]) -> Iterator[Step]:
     """Yield entries that a line of a note says too, and those that no note says any more."""
     lines = _lines_of_notes(memory, {normal_form(entry.text) for entry in entries})
@@ -323,8 +313,7 @@ def _marked(memory: Memory, entries: Sequence[Entry]) -> Iterator[Step]:
         place, is_marked = lines.get(normal_form(entry.text)), IN_NOTES in entry.tags
         if place and not is_marked and len(entry.tags) < MAX_TAGS:
             after = replace(entry, tags=(*entry.tags, IN_NOTES))
-            step = _change("marked", entry, after, f"{place} says the same")
-            yield replace(step, sources=(*step.sources, place))
+            yield replace(_change("marked", entry, after, f"{place} says the same"), line=place)
         elif is_marked and not place:
             after = replace(entry, tags=tuple(tag for tag in entry.tags if tag != IN_NOTES))
             yield _change("marked", entry, after, "no note says it any more")
@@ -348,27 +337,11 @@ def _lines_of_notes(memory: Memory, wanted: set[str]) -> dict[str, str] | None:
     return found
 
 
-# ---- steps -----------------------------------------------------------------------------------------------------
-
-
 def _change(kind: Kind, before: Entry, after: Entry, why: str, event: str = "update", *others: Entry) -> Step:
-    entries = (before, *others)
-    return Step(kind, why, (Edit(event, after, before, why),), _places(entries), _seqs(entries))
+    return Step(kind, why, (Edit(event, after, before, why),), (before, *others))
 
 
-def _places(entries: Iterable[Entry]) -> tuple[str, ...]:
-    """Return where statements come from: the entries, and the sessions in which they were learned."""
-    places = [
-        place for one in entries for place in (f"entry:{one.id}", one.session and f"session:{one.session}")
-    ]
-    return tuple(dict.fromkeys(place for place in places if place))
-
-
-def _seqs(entries: Iterable[Entry]) -> dict[str, int]:
-    return {one.id: one.seq for one in entries}
-
-
-def _undone(context: EntryContext) -> set[str]:
+def undone_entries(context: EntryContext) -> set[str]:
     """Return the entries for which a change of a run was undone. They are left alone."""
     statement = (
         "select distinct t.entry_id from events t join events u on u.entry_id = t.entry_id and u.seq > t.seq"

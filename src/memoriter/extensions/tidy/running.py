@@ -73,7 +73,7 @@ def tidy(memory: Memory, *, dry_run: bool = False) -> TidyReport:
 def _apply(context: EntryContext, plan: TidyReport) -> TidyReport:
     """Write the steps whose entries are as they were. All of them are on disk afterwards, or none."""
     with context.store.transaction():
-        now = context.store.load({id_ for step in plan.steps for id_ in step.depends})
+        now = context.store.load({one.id for step in plan.steps for one in step.based_on})
         steps = tuple(step for step in plan.steps if _is_current(step, now))
         change = context.store.seq() + 1 if steps else None
         edits = [_with_usage(edit, now) for step in steps for edit in step.edits]
@@ -88,7 +88,7 @@ def _apply(context: EntryContext, plan: TidyReport) -> TidyReport:
 
 def _is_current(step: Step, now: dict[str, Entry]) -> bool:
     """Return whether no entry of a step has changed since it was planned."""
-    return all(id_ in now and now[id_].seq == seq for id_, seq in step.depends.items())
+    return all(one.id in now and now[one.id].seq == one.seq for one in step.based_on)
 
 
 def _with_usage(edit: Edit, now: dict[str, Entry]) -> Edit:
@@ -99,9 +99,6 @@ def _with_usage(edit: Edit, now: dict[str, Entry]) -> Edit:
         edit,
         after=replace(edit.after, access_count=stored.access_count, last_accessed_at=stored.last_accessed_at),
     )
-
-
-# ---- state -----------------------------------------------------------------------------------------------------
 
 
 def _state(context: EntryContext) -> dict[str, Any]:
@@ -138,9 +135,6 @@ def _save(context: EntryContext, compared: int) -> None:
         log.warning("the next run compares all entries again: %s", error)
 
 
-# ---- history ---------------------------------------------------------------------------------------------------
-
-
 def history(memory: Memory, limit: int = MAX_RUNS) -> list[TidyRun]:
     """Return the runs that changed something, newest first."""
     if not parts_of(memory).entries_exist:
@@ -171,9 +165,6 @@ def _is_undone(events: Sequence[EntryEvent], run: EntryEvent) -> bool:
         if event.kind in ("undo", "redo") and event.note == sentence("history.undo", kind=kind, seq=seq):
             undone, seq, kind = not undone, event.seq, event.kind
     return undone
-
-
-# ---- nightly ---------------------------------------------------------------------------------------------------
 
 
 def nightly(memory: Memory) -> None:
