@@ -16,7 +16,7 @@ from memoriter.entries.statement import statement
 from memoriter.extensions.tidy.pairs import Pair, is_readable, load_vectors, pairs_of, verdict_of
 from memoriter.extensions.tidy.planning import MAX_JUDGED, UNUSED_S, is_unused, known_since, undone_entries
 from memoriter.memory import parts_of
-from memoriter.records import TRUST_LEVELS
+from memoriter.records import TRUST_LEVELS, is_trusted_like
 from memoriter.search.changes import NEAR, change
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.text.redaction import find_secrets, redact
@@ -96,7 +96,7 @@ def _about_pairs(context: EntryContext, entries: Sequence[Entry]) -> Iterator[Au
     for _, pairs in pairs_of(context, entries, entries, load_vectors(context, entries)):
         for pair in pairs:
             earlier, later = pair.earlier, pair.later
-            kind, why, is_sure = _by_words(pair)
+            kind, why, is_sure = _by_words(context, pair)
             if not kind and (pair.cosine or 0.0) >= NEAR and judged < MAX_JUDGED:
                 judged += 1
                 found, chance = change(context.options.judge, earlier.text, later.text)
@@ -111,12 +111,15 @@ def _about_pairs(context: EntryContext, entries: Sequence[Entry]) -> Iterator[Au
                 yield _finding(kind, why, "memoriter tidy" if by_run else _forget(worse), earlier, later)
 
 
-def _by_words(pair: Pair) -> tuple[Kind | Literal[""], str, bool]:
+def _by_words(context: EntryContext, pair: Pair) -> tuple[Kind | Literal[""], str, bool]:
     """Return what words say about a pair, why, and whether a run of `tidy` would end one of the two."""
-    if verdict := verdict_of(pair):
+    if verdict := verdict_of(context, pair):
         return "contradiction" if verdict.kind == "replaced" else "duplicate", verdict.why, True
-    said = relation(pair.earlier.text, pair.later.text, pair.cosine)  # of one import, or of different trust
-    return "contradiction" if said.kind == "contradiction" else "", said.why, False
+    earlier, later = pair.earlier, pair.later
+    if earlier.valid_from == later.valid_from or not is_trusted_like(later.trust, earlier.trust):
+        said = relation(earlier.text, later.text, pair.cosine)
+        return "contradiction" if said.kind == "contradiction" else "", said.why, False
+    return "", "", False
 
 
 def _junk(entries: Iterable[Entry]) -> Iterator[AuditFinding]:

@@ -20,7 +20,7 @@ from memoriter.entries.adding import draft_of
 from memoriter.entries.relation import relation
 from memoriter.entries.statement import statement
 from memoriter.records import Entry, is_trusted_like
-from memoriter.search.changes import NEAR
+from memoriter.search.changes import BESIDE, NEAR
 from memoriter.store.erasure import vector_hash
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Number of nearest entries that an entry is compared with.
 NEAREST = 3
+#: Reasons for which words alone end an entry: both name one home or one job, or one denies the other.
+CERTAIN = ("history.slot", "history.negation", "history.comparison", "history.trusted")
 #: Number of entries that are compared with all others at once.
 BLOCK = 256
 
@@ -129,27 +131,32 @@ def load_vectors(context: EntryContext, entries: Sequence[Entry]) -> dict[str, M
     return {id_: vector for id_, vector in found if vector is not None}
 
 
-def verdict_of(pair: Pair) -> Verdict | None:
-    """Return what words say about a pair. The verdict is that of a new statement, the later of the two."""
-    earlier, later = pair.earlier, pair.later
+def verdict_of(context: EntryContext, pair: Pair) -> Verdict | None:
+    """Return what a pair means. The verdict is that of a new statement, the later of the two, but stricter.
+
+    A statement is written when both are at hand, and a run compares everything. So words alone end an entry only if
+    they are certain, or if the judge thinks so too.
+    """
+    earlier, later, judge = pair.earlier, pair.later, context.options.judge
     if not is_trusted_like(later.trust, earlier.trust):  # a less trusted statement adds nothing
         said = relation(earlier.text, later.text, pair.cosine)
         return Verdict("joined", later, earlier, said.why) if said.kind in ("same", "part") else None
-    return _applied(pair, merge.judge(draft_of(later), [merge.Neighbour(earlier, pair.cosine)]))
+    key, draft = (earlier.id, earlier.text), draft_of(later)
+    verdict = _applied(pair, merge.judge(draft, [merge.Neighbour(earlier, pair.cosine)]))
+    if verdict is None and is_readable(pair):
+        sure = merge.out_of_date(judge, draft, {key: pair.cosine})
+        return _applied(pair, merge.judge(draft, [merge.Neighbour(earlier, pair.cosine, key in sure)]))
+    if verdict is not None and verdict.kind == "replaced":
+        chance = judge.out_of_date(earlier.text, later.text) if judge else None
+        is_certain = getattr(verdict.why, "code", "") in CERTAIN
+        return verdict if (is_certain if chance is None else chance >= BESIDE) else None
+    return verdict
 
 
 def is_readable(pair: Pair) -> bool:
-    """Return whether a judge may read a pair: near, of one side, and none of it from outside."""
+    """Return whether the judge alone may end the earlier entry: near, ordered, and none of it from outside."""
     outside = "untrusted" in (pair.earlier.trust, pair.later.trust)
     return not outside and (pair.cosine or 0.0) >= NEAR and _is_ordered(pair)
-
-
-def read_verdict(context: EntryContext, pair: Pair) -> Verdict | None:
-    """Return what the judge says about a pair. Only a sure answer retires the earlier entry."""
-    earlier, draft = pair.earlier, draft_of(pair.later)
-    key = earlier.id, earlier.text
-    sure = merge.out_of_date(context.options.judge, draft, {key: pair.cosine})
-    return _applied(pair, merge.judge(draft, [merge.Neighbour(earlier, pair.cosine, key in sure)]))
 
 
 def _is_ordered(pair: Pair) -> bool:

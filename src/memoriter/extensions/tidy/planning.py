@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from memoriter.background import check_cancelled
 from memoriter.entries.drafts import DAY, MAX_TAGS, later
 from memoriter.errors import MemoriterError
-from memoriter.extensions.tidy.pairs import is_readable, load_vectors, pairs_of, read_verdict, verdict_of
+from memoriter.extensions.tidy.pairs import is_readable, load_vectors, pairs_of, verdict_of
 from memoriter.records import IMPORTED, Entry
 from memoriter.search.when import ended_plan
 from memoriter.store.entry_rows import EntryFilter
@@ -188,11 +188,8 @@ def _compare(
             unread.append(entry.seq)
             break
         for pair in pairs:
-            verdict = verdict_of(pair)
-            if verdict is None and is_readable(pair):
-                judged += can_judge
-                verdict = read_verdict(context, pair)
-            if verdict is not None:
+            judged += can_judge and is_readable(pair)
+            if verdict := verdict_of(context, pair):
                 verdicts.setdefault(verdict.ends.id, (verdict, entry.seq))
     newest = max((entry.seq for entry in entries), default=since)
     return verdicts, min([newest, *(seq - 1 for seq in unread)]), waiting
