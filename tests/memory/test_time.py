@@ -90,7 +90,7 @@ def test_a_search_of_an_earlier_day_finds_no_note_that_is_newer_or_has_no_date(
     assert paths("which studio router did we have in March 2024?")[0] == "memory/2024-03-01.md"
 
 
-def test_a_day_that_is_no_day_is_refused_with_one_sentence(open_memory: Any) -> None:
+def test_a_day_that_is_not_a_day_is_refused_with_one_sentence(open_memory: Any) -> None:
     memory: Memory = open_memory()
     with pytest.raises(BadArgument, match=r"`as_of` must be a day such as 2026-03-01, not 'spring'\."):
         memory.search("router", as_of="spring")

@@ -197,7 +197,7 @@ def add_dates(text: str, day: date) -> str:
     return text
 
 
-# A statement about every year is no plan, and one "from July on" becomes true on its day.
+# A statement about every year is not a plan, and one "from July on" becomes true on its day.
 _RECURS = re.compile(r"\b(?:every|each|annual|yearly|birthday|anniversary)\b|每|生日|纪念日")
 _SINCE = re.compile(r"\b(?:since|from|starting|beginning|as of|after)(?: on| in)? ?$|[从自]$")
 _ONWARDS = re.compile(r" on(?:wards?)?\b|起|开始|之后|以后")
