@@ -100,7 +100,7 @@ class TranscriptWriter:
     def _line(self, item: Mapping[str, Any]) -> bytes:
         """Encode an item as a line."""
         stamp = {"type": "message", "timestamp": self._now().isoformat(), "sessionId": self.session}
-        return _json({**stamp, "message": _clean(item)})
+        return _json({**stamp, "message": clean_values(item)})
 
     # ---- files -----------------------------------------------------------------------------------------------
 
@@ -145,13 +145,6 @@ class TranscriptWriter:
             raise WriteError(
                 f"{self.path} could not be written ({error.strerror or error}). It is unchanged."
             ) from error
-
-
-def _clean(item: Mapping[str, Any]) -> Any:
-    try:
-        return clean_values(dict(item))
-    except RecursionError as error:
-        raise WriteError("The item cannot be written as JSON: it is nested too deeply.") from error
 
 
 def _json(record: Mapping[str, Any]) -> bytes:

@@ -132,24 +132,33 @@ def clean_values(value: Any, name: str = "") -> Any:
     >>> clean_values({"password": "hunter2", "text": "tea <private>and rum</private>"})
     {'password': '[redacted secret]', 'text': 'tea '}
     """
-    if isinstance(value, str):
-        if _ID.search(name):
-            return clean_name(value)
-        named = f"{name}: {without_private(value)}"
-        parts, at = [], len(name) + 2
-        for secret in find_secrets(named):
-            if secret.start >= at:
-                parts += [named[at : secret.start], f"[redacted {secret.kind}]"]
-                at = secret.end
-        return "".join([*parts, named[at:]])
-    if isinstance(value, Mapping):
-        return {
-            clean_name(key) if isinstance(key, str) else key: clean_values(one, str(key))
-            for key, one in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [clean_values(one, name) for one in value]
-    return value
+    root = [value]
+    waiting: list[tuple[Any, Any, str]] = [(root, 0, name)]  # no recursion: a value may be nested deeply
+    while waiting:
+        holder, at, name = waiting.pop()
+        one = holder[at]
+        if isinstance(one, str):
+            holder[at] = _clean_text(one, name)
+        elif isinstance(one, Mapping):
+            cleaned = [(clean_name(key) if isinstance(key, str) else key, key) for key in one]
+            holder[at] = fresh = {key: one[old] for key, old in cleaned}
+            waiting += [(fresh, key, str(old)) for key, old in cleaned]
+        elif isinstance(one, list | tuple):
+            holder[at] = many = list(one)
+            waiting += [(many, place, name) for place in range(len(many))]
+    return root[0]
+
+
+def _clean_text(text: str, name: str) -> str:
+    if _ID.search(name):
+        return clean_name(text)
+    named = f"{name}: {without_private(text)}"
+    parts, at = [], len(name) + 2
+    for secret in find_secrets(named):
+        if secret.start >= at:
+            parts += [named[at : secret.start], f"[redacted {secret.kind}]"]
+            at = secret.end
+    return "".join([*parts, named[at:]])
 
 
 # ---- disguises ------------------------------------------------------------------------------------------------
