@@ -61,12 +61,16 @@ Start = Callable[..., Running]
 
 @contextmanager
 def running(
-    workspace: Path, home: Path, *, clock: Callable[[], float] = time.monotonic, **settings: object
+    workspace: Path | None,
+    home: Path,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    **settings: object,
 ) -> Iterator[Running]:
-    """Run a gateway over the workspace until the end of the block."""
+    """Run a gateway over the workspace until the end of the block; over a server's notes without one."""
     fixed: Mapping[str, object] = {"gateway.port": 0, "embedding.provider": "none", "watch.debounce_s": 0.05}
     arguments = {
-        "workspace": workspace,
+        **({"workspace": workspace} if workspace else {}),
         "home": home,
         **fixed,
         **{key.replace("__", "."): value for key, value in settings.items()},

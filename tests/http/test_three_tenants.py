@@ -50,7 +50,7 @@ class Tenant:
         )
         dotted = {key.replace(".", "__"): value for key, value in common.items()}
         gateway = stack.enter_context(
-            running(folder / "unused", folder / f"gateway{number}", watch__enabled=False, **dotted)
+            running(None, folder / f"gateway{number}", watch__enabled=False, **dotted)
         )
         self.http = gateway.caller()
 

@@ -92,7 +92,11 @@ def served(folder: Path, settings: Mapping[str, object] | None = None, port: int
         headers = {
             "Authorization": f"Bearer {told.get('token', '')}"
         }  # only the first start prints the token
-        with httpx.Client(base_url=told["address"], headers=headers, timeout=120, trust_env=False) as client:
+        # The gateway closes idle connections, so a client that keeps them may send a request into a closed one.
+        fresh = httpx.Limits(max_keepalive_connections=0)
+        with httpx.Client(
+            base_url=told["address"], headers=headers, timeout=120, trust_env=False, limits=fresh
+        ) as client:
             yield Served(workspace, home, told["address"], told["link"], client, arguments)
     finally:
         process.terminate()

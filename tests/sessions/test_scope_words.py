@@ -74,3 +74,8 @@ def test_a_condition_that_does_not_hold_is_false() -> None:
 
 def test_a_mark_of_a_group_before_the_word_for_a_direct_chat_names_a_group() -> None:
     assert SessionKey.parse("whatsapp:123@g.us:dm:1").chat_type == "group"
+
+
+def test_a_long_id_under_an_agent_is_a_session_of_the_owner() -> None:
+    assert SessionKey.parse(f"agent:main:{'0123456789abcdef' * 2}").chat_type == "direct"
+    assert SessionKey.parse("agent:main:c1").chat_type == "unknown"
