@@ -14,7 +14,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import StoreError
-from memoriter.extensions.external_tables import ExternalIndex, FolderStore, VectorTable
+from memoriter.extensions.external_tables import ExternalIndex
+from memoriter.extensions.external_tables.tables import FolderStore, VectorTable
 from memoriter.store.connection import make_private_folder
 from memoriter.store.vectors import VectorEngine
 

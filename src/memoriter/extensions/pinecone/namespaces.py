@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from memoriter.errors import StoreUnavailable
-from memoriter.extensions.external_tables import ExternalIndex, TableStore, VectorTable
+from memoriter.extensions.external_tables import ExternalIndex
+from memoriter.extensions.external_tables.tables import TableStore, VectorTable
 from memoriter.extensions.pinecone.settings import PineconeSettings
 from memoriter.store.connection import make_private_folder
 from memoriter.store.vectors import EngineContext, VectorEngine
