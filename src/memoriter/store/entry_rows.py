@@ -6,13 +6,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 from memoriter.records import Chunk, Document, Entry, EntryEvent, EntryState, EntryType, Trust
 from memoriter.sentences import pack, unpack
 from memoriter.store.checksums import add_checksums
 from memoriter.store.connection import Migration
-from memoriter.store.protocol import NO_LIMIT, Connection, value
+from memoriter.store.protocol import Connection, value
 from memoriter.text.redaction import stored_names
 
 APPLICATION_ID = 0x6D6D656D  # "mmem"
@@ -189,27 +189,6 @@ def load(connection: Connection, ids: Iterable[str]) -> dict[str, Entry]:
     wanted = json.dumps(list(ids))
     rows = connection.execute(f"{SELECT} where id in (select value from json_each(?))", (wanted,))  # noqa: S608
     return {entry.id: entry for entry in map(entry_of, rows)}
-
-
-def find(
-    connection: Connection,
-    where: EntryFilter,
-    limit: int | None = None,
-    sort: Literal["updated", "importance"] = "updated",
-) -> list[Entry]:
-    """Return the entries that match, newest first, or the most important first and then the newest."""
-    narrowed, bound = clauses(where)
-    first = "importance desc, " if sort == "importance" else ""
-    rows = connection.execute(
-        f"{SELECT} where {' and '.join(narrowed)} order by {first}updated_at desc, seq desc limit ?",
-        (*bound, NO_LIMIT if limit is None else limit),
-    )
-    return [entry_of(row) for row in rows]
-
-
-def with_digest(connection: Connection, digest: str) -> list[Entry]:
-    """Return the entries whose text has this digest, in any state."""
-    return [entry_of(row) for row in connection.execute(f"{SELECT} where digest = ?", (digest,))]
 
 
 def put(connection: Connection, entry: Entry, digest: str) -> None:

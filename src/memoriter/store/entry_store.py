@@ -24,7 +24,7 @@ from memoriter.store.entry_lists import EntryLists
 from memoriter.store.entry_rows import APPLICATION_ID, MIGRATIONS, EntryFilter
 from memoriter.store.erasure import Erasure
 from memoriter.store.ledger import Ledger
-from memoriter.store.protocol import Connection, Transactions, value
+from memoriter.store.protocol import NO_LIMIT, Connection, Transactions, value
 from memoriter.store.retention import Retention
 from memoriter.text.words import normal_form
 
@@ -160,12 +160,19 @@ class EntryStore(EntryLists, Erasure):
     ) -> list[Entry]:
         """Return the entries that match the filter, newest first, or the most important first."""
         with self.database.read() as connection:
-            return entry_rows.find(connection, where, limit, sort)
+            narrowed, bound = entry_rows.clauses(where)
+            first = "importance desc, " if sort == "importance" else ""
+            rows = connection.execute(
+                f"{entry_rows.SELECT} where {' and '.join(narrowed)} order by {first}updated_at desc, seq desc limit ?",
+                (*bound, NO_LIMIT if limit is None else limit),
+            )
+            return [entry_rows.entry_of(row) for row in rows]
 
     def same_text(self, text: str) -> list[Entry]:
         """Return the entries with exactly this text, in any state."""
         with self.database.read() as connection:
-            return entry_rows.with_digest(connection, self.digest(text))
+            rows = connection.execute(f"{entry_rows.SELECT} where digest = ?", (self.digest(text),))
+            return [entry_rows.entry_of(row) for row in rows]
 
     def complete_id(self, beginning: str) -> str:
         """Return the one id that starts with a prefix, with or without ``entry:`` before it.
