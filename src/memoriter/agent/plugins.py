@@ -110,23 +110,19 @@ class Share:
 class Handlers:
     """The handlers of a builtin plugin for one memory."""
 
-    def __init__(
-        self, service: MemoryService, tools: tuple[str, ...], *, notes: bool, entries: bool, share: Share
-    ) -> None:
+    def __init__(self, service: MemoryService, plugin: BuiltinPlugin) -> None:
         self._service = service
         self._memory = service.memory
         self._parts = parts_of(service.memory)
-        self._tools = tools
-        self._notes, self._entries = notes, entries
-        self._share = share
+        self._plugin = plugin
 
     def session_start(self, moment: Moment) -> Effect:
         """Index what changed since the last session."""
-        if self._entries:
+        if self._plugin.entries:
             self._parts.session_began(moment.session)
-        synced = self._service.session_started() if self._notes else None
+        synced = self._service.session_started() if self._plugin.notes else None
         warnings = (synced.error if synced else None, entries_engine(self._memory.settings)[1])
-        return Effect(tools=self._tools, warnings=tuple(warning for warning in warnings if warning))
+        return Effect(tools=self._plugin.tools, warnings=tuple(warning for warning in warnings if warning))
 
     def transcript_update(self, moment: Moment) -> Effect | None:
         """Index a transcript that has grown."""
@@ -147,7 +143,7 @@ class Handlers:
             interface="hook",
             tokens=_token_budget(moment, options.budget_ratio),
             entries=self._max_entries(),
-            notes=self._share.notes,
+            notes=self._plugin.share.notes,
         )
         warnings = (recalled.degraded,) if recalled.degraded else ()
         return Effect(prepend_context=recalled.text, recall_id=recalled.id, warnings=warnings)
@@ -155,7 +151,7 @@ class Handlers:
     def _max_entries(self) -> int | None:
         """Return the number of the plugin, unless the owner has set one."""
         named = self._memory.settings.origin("retrieval.max_memories") != "default"
-        return None if named and self._share.entries != 0 else self._share.entries
+        return None if named and self._plugin.share.entries != 0 else self._plugin.share.entries
 
     def _allows(self, moment: Moment) -> bool:
         """Return whether the session of a moment may use the memory, by its key and by its name."""
@@ -165,7 +161,7 @@ class Handlers:
         """Capture statements from the turns since the last capture of this session, and label what the agent wrote."""
         if not self._allows(moment):
             return None
-        if not self._entries:
+        if not self._plugin.entries:
             self._parts.mark_relayed(relayed_refs(_messages(moment), self._parts.trust_rules))
             return None
         return Effect(remembered=tuple(self._capture(moment)))
@@ -193,10 +189,10 @@ class Handlers:
         if not self._allows(moment):
             return None
         remembered: list[Remembered] = []
-        if self._entries:
+        if self._plugin.entries:
             new = [] if moment.captured else self._capture(moment)
             remembered = [*new, *self._memory.session_ended(moment.session)]
-        messages = conversation_of(moment, self._parts.trust_rules) if self._notes else ()
+        messages = conversation_of(moment, self._parts.trust_rules) if self._plugin.notes else ()
         summary = self._service.save_conversation_memory(messages, moment.session) if messages else Written()
         return replace(_effect(summary), remembered=tuple(remembered))
 
@@ -233,7 +229,7 @@ class BuiltinPlugin:
 
     def register(self, bus: HookBus, service: MemoryService) -> None:
         """Register handlers for the events that the plugin acts on."""
-        handlers = Handlers(service, self.tools, notes=self.notes, entries=self.entries, share=self.share)
+        handlers = Handlers(service, self)
         bus.on("session_start", handlers.session_start, name=self.name)
         bus.on("before_agent_start", handlers.recall, name=self.name)
         if self.notes:

@@ -228,8 +228,35 @@ class Notes:
     def erase_lines(
         self, texts: Iterable[str], *, trust: Trust = "owner", dry_run: bool = False
     ) -> ErasedLines:
-        """Erase the lines of daily logs that say exactly one of the texts. See `erase_lines`."""
-        return erase_lines(self._workspace.root, self._workspace.folder, texts, trust=trust, dry_run=dry_run)
+        """Erase the lines of daily logs that say exactly one of the texts.
+
+        A line that says more is a note of its own and stays. An agent erases lines only from logs of agents; the result
+        names the owner's logs that contain the text. A log that cannot be read or written does not stop the others.
+        """
+        root = self._workspace.root.resolve()
+        folder = root / self._workspace.folder
+        forms = {form for form in map(normal_form, texts) if form}
+        shared.refresh(folder)
+        for inner in (folder.parent, folder, *folder.rglob("*")):
+            if inner.is_dir() and not dry_run:
+                edits.sweep(inner)  # a killed writer may have left the whole note
+        lines, owners, failed = list[NoteLine](), list[str](), list[str]()
+        for path in sorted(path for path in folder.glob("*.md") if _LOG_NAME.fullmatch(path.name)):
+            try:
+                found = _erase_from(path, forms, trust, dry_run=dry_run)
+                lines += [NoteLine(path.relative_to(root).as_posix(), number, text) for number, text in found]
+            except _OwnersLog:
+                owners.append(path.name)
+            except (WriteError, OSError):
+                failed.append(path.name)
+        left = {
+            "forget.owner_logs": owners,
+            "forget.unreadable_logs": failed,
+        }
+        return ErasedLines(
+            tuple(lines),
+            tuple(sentence(code, files=", ".join(names)) for code, names in left.items() if names),
+        )
 
     # ---- sessions ---------------------------------------------------------------------------------------------
 
@@ -299,7 +326,7 @@ def _is_pending(head: Sequence[str]) -> bool:
 
 
 class ErasedLines(NamedTuple):
-    """The result of `erase_lines`."""
+    """The result of `Notes.erase_lines`."""
 
     #: The lines that were erased, or would be.
     lines: tuple[NoteLine, ...]
@@ -309,39 +336,6 @@ class ErasedLines(NamedTuple):
 
 class _OwnersLog(Exception):
     """An agent may not change this log."""
-
-
-def erase_lines(
-    root: Path, name: str, texts: Iterable[str], *, trust: Trust = "owner", dry_run: bool = False
-) -> ErasedLines:
-    """Erase the lines of the daily logs in a folder of the workspace that say exactly one of the texts.
-
-    A line that says more is a note of its own and stays. An agent erases lines only from logs of agents; the result
-    names the owner's logs that contain the text. A log that cannot be read or written does not stop the others.
-    """
-    root = root.resolve()
-    folder = root / name
-    forms = {form for form in map(normal_form, texts) if form}
-    shared.refresh(folder)
-    for inner in (folder.parent, folder, *folder.rglob("*")):
-        if inner.is_dir() and not dry_run:
-            edits.sweep(inner)  # a killed writer may have left the whole note
-    lines, owners, failed = list[NoteLine](), list[str](), list[str]()
-    for path in sorted(path for path in folder.glob("*.md") if _LOG_NAME.fullmatch(path.name)):
-        try:
-            found = _erase_from(path, forms, trust, dry_run=dry_run)
-            lines += [NoteLine(path.relative_to(root).as_posix(), number, text) for number, text in found]
-        except _OwnersLog:
-            owners.append(path.name)
-        except (WriteError, OSError):
-            failed.append(path.name)
-    left = {
-        "forget.owner_logs": owners,
-        "forget.unreadable_logs": failed,
-    }
-    return ErasedLines(
-        tuple(lines), tuple(sentence(code, files=", ".join(names)) for code, names in left.items() if names)
-    )
 
 
 def _erase_from(path: Path, forms: set[str], trust: Trust, *, dry_run: bool) -> list[tuple[int, str]]:

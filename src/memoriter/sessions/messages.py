@@ -20,6 +20,7 @@ from memoriter.sessions.outside_text import (
     OutsideText,
     ToolUse,
     TrustRules,
+    dicts,
     is_tool_record,
     tool_use_of,
 )
@@ -35,6 +36,8 @@ Role = Literal["user", "assistant"]
 
 #: Keys that a message has in one of the formats.
 _KEYS = frozenset({"role", "type", "message", "tool_calls"})
+#: Types of content blocks with speech.
+_TEXTS = ("text", "input_text", "output_text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,16 +208,8 @@ def _marks(*records: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
 def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
-    return "\n\n".join(
-        _text(block.get("text")) or "" for block in _blocks(content, "text", "input_text", "output_text")
-    )
-
-
-def _blocks(content: object, *kinds: str) -> Iterator[Mapping[str, object]]:
-    if isinstance(content, list):
-        for block in content:
-            if isinstance(block, dict) and block.get("type") in kinds:
-                yield block
+    blocks = (block for block in dicts(content) if block.get("type") in _TEXTS)
+    return "\n\n".join(_text(block.get("text")) or "" for block in blocks)
 
 
 def _session(record: Mapping[str, object]) -> str | None:

@@ -117,15 +117,15 @@ def tool_use_of(body: Record) -> ToolUse:
 
 
 def _find_calls(body: Record) -> Iterator[ToolCall]:
-    for block in (body, *_dicts(body.get("content"))):
+    for block in (body, *dicts(body.get("content"))):
         kind = _string(block, "type")
         if kind in _CALLS or kind.endswith("_call"):
             server = _string(block, "server_name") or _string(block, "server_label")
             name = _string(block, "name") or kind
             call_id = _string(block, "call_id") or _string(block, "id")
             yield _call(f"{server}__{name}" if server else name, call_id, block)
-    for call in (*_dicts(body.get("tool_calls")), *_dicts([body.get("function_call")])):
-        inner = (call, *_dicts([call.get("function")]), *_dicts([call.get("custom")]))
+    for call in (*dicts(body.get("tool_calls")), *dicts([body.get("function_call")])):
+        inner = (call, *dicts([call.get("function")]), *dicts([call.get("custom")]))
         name = next((found for part in inner if (found := _string(part, "name"))), "")
         yield _call(name, _string(call, "id"), *inner)
 
@@ -143,7 +143,7 @@ def _call(name: str, call_id: str, *blocks: Record) -> ToolCall:
 
 
 def _find_results(body: Record) -> Iterator[ToolCall]:
-    for block in _dicts(body.get("content")):
+    for block in dicts(body.get("content")):
         kind = _string(block, "type")
         if kind.endswith("tool_result"):
             # For Anthropic's server tools, the type contains the name of the tool.
@@ -155,7 +155,7 @@ def _find_results(body: Record) -> Iterator[ToolCall]:
         yield _result(name, answered, body.get("content"))
     if _string(body, "customType").startswith("openclaw.nested-tool"):
         # OpenClaw's agent calls most tools through a wrapper tool. Only the details name the inner tool.
-        for inner in _dicts([body.get("details")]):
+        for inner in dicts([body.get("details")]):
             yield _result(_string(inner, "toolName"), _string(inner, "toolCallId"), body.get("content"))
     if _string(body, "type").endswith("_call_output"):
         yield _result("", _string(body, "call_id"), body.get("output"))
@@ -166,7 +166,7 @@ _MARK = re.compile(r'\\?"trust\\?"\s{0,4}:\s{0,4}\\?"untrusted')
 
 
 def _result(name: str, call_id: str, content: object) -> ToolCall:
-    found = [content, *(block.get("text") for block in _dicts(content))]
+    found = [content, *(block.get("text") for block in dicts(content))]
     texts = [text for text in found if isinstance(text, str)]
     marked = any(_MARK.search(text) for text in texts)
     return ToolCall(
@@ -185,13 +185,14 @@ def _refs(text: str) -> Iterator[str]:
         result = json.loads(text)
     except (ValueError, RecursionError):
         return
-    for entry in _dicts([result.get("memory")]) if "action" in result else ():
+    for entry in dicts([result.get("memory")]) if "action" in result else ():
         yield _string(entry, "id")
     if result.get("saved") is True:
         yield _string(result, "path")
 
 
-def _dicts(value: object) -> list[Record]:
+def dicts(value: object) -> list[Record]:
+    """Return the objects in a list; none if it is not a list."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
