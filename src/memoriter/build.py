@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -217,8 +218,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
     from memoriter.embedding import Choice, remake, resolve
     from memoriter.notes.notebook import clock_of
 
-    # "Yesterday" means the day before today where notes are written.
-    now = clock_of(settings.writing.timezone)
+    zone = settings.writing.timezone  # "yesterday" means yesterday's note where notes are written
     spec = embedder_spec(settings)
     choice = Choice.of_embedder(embedder, spec) if embedder else resolve(spec)
     index = build_store(settings).open_index("notes", settings.index_folder, settings.index.vector_engine)
@@ -240,7 +240,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
             choice.embedder,
             _search_options(settings.search),
             reranker=build_reranker(settings),
-            today=lambda: now().date(),
+            today=(lambda: clock_of(zone)().date()) if zone else date.today,
         ),
         EngineOptions(
             citations=settings.memory.citations,

@@ -216,8 +216,7 @@ class Memory:
         ``what`` is an id or a `Selection`, as for `Entries.forget`. No note is changed: the receipt names the notes and
         sessions that still say it.
         """
-        copies = self._parts.copies(trust)
-        return self.entries.forget(what, dry_run=dry_run, actor=trust, copies=copies)
+        return self.entries.forget(what, dry_run=dry_run, actor=trust, copies=self._parts.copies(trust))
 
     def erase(self, what: str | Selection, *, dry_run: bool = False, trust: Trust = "owner") -> Receipt:
         """Erase entries and the lines of daily logs that say exactly the same; return a receipt.
@@ -225,8 +224,7 @@ class Memory:
         This cannot be undone. With ``dry_run`` the receipt lists what would be erased, with the lines. With
         ``trust="agent"`` only lines in agents' logs are erased, and no entry of the owner.
         """
-        copies = self._parts.copies(trust)
-        return self.entries.erase(what, dry_run=dry_run, actor=trust, copies=copies)
+        return self.entries.erase(what, dry_run=dry_run, actor=trust, copies=self._parts.copies(trust))
 
     def recall(
         self,
@@ -397,8 +395,7 @@ class Memory:
         self._parts.check_open()
         if not self.settings.writing.flush:
             return None
-        turns = self._turns(messages)
-        return self._parts.flushes.write_if_due(turns, session, window=window, tokens=tokens)
+        return self._parts.flushes.write_if_due(self._turns(messages), session, window=window, tokens=tokens)
 
     def _turns(self, messages: Messages) -> list[Turn]:
         from memoriter.sessions.messages import turns_of_messages
