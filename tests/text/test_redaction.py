@@ -100,6 +100,8 @@ HARMLESS = [
     "sk-learn is scikit-learn; akita; asian; skip-connections-in-a-residual-network",
     "ISBN 978-3-16-148410-0, IBAN DE89 3704 0044 0532 0130 01",
     "小区大门的密码是 4482",
+    "The PIN is your birthday. Your PIN is required, pin it to your board.",
+    "transfer MT2025120518056789 arrived",
     "test_http2_server_push_promise_with_priority_123 fails in AbstractSingletonProxyFactoryBean2",
     "call_aw5u3qrk9PI8F7ThABXHojeB timed out, pi_3MtwBwLkdIwHu7ix28a3tqPa needs confirmation",
     "sha512-aw5u3qrk9PI8F7ThABXHojeBaw5u3qrk9PI8F7ThABXHojeB== and subnet-0123456789abcdef0",

@@ -232,7 +232,7 @@ def looks_secret(value: str, match: re.Match[str]) -> bool:
     if value.isdigit():  # a shorter number may be the code of a door, which people want to remember
         return bool(match["password"]) and len(value) >= (4 if match["short"] else 6)
     if match["short"]:
-        return len(value) <= 8 and value.isalnum() and (has_both(value) or match["beside"] is None)
+        return len(value) <= 8 and value.isalnum() and (has_both(value) or match["short"] == "提取码")
     if len(value) < 5 or not is_plain_value(value):
         return False
     if match["beside"] is None:
@@ -347,7 +347,8 @@ def _is_card(number: str) -> bool:
 def _is_iban(number: str) -> bool:
     """Return whether this is an international bank account number, by its check digits."""
     plain = number.replace(" ", "")
-    return 15 <= len(plain) <= 34 and int("".join(str(int(c, 36)) for c in plain[4:] + plain[:4])) % 97 == 1
+    right = len(plain) >= 20 or plain.startswith(("NO", "BE", "DK", "FI", "FO", "GL", "NL", "MK", "SI"))
+    return right and int("".join(str(int(c, 36)) for c in plain[4:] + plain[:4])) % 97 == 1
 
 
 def _is_resident(number: str) -> bool:
