@@ -34,7 +34,7 @@ ACTOR = "tidy"
 #: The part of the entries that one run may change. In a small memory it may change two, because a join needs two.
 MAX_SHARE, MIN_CHANGES = 0.1, 2
 #: Pairs that the judge reads in one run, at about 6 ms each.
-MAX_JUDGED = 7_000
+MAX_JUDGED = 6_000
 #: Entries that one run compares without vectors, at about 2 ms each.
 MAX_LOOKED_UP = 5_000
 #: Days on which the owner said something before it counts as important, and the importance that it gets.

@@ -51,6 +51,14 @@ class TidyRun:
     undone: bool
 
 
+@dataclass(frozen=True, slots=True)
+class TidyHistory:
+    """The runs that changed something, newest first, and when the last run was."""
+
+    last_run: float | None
+    runs: list[TidyRun]
+
+
 def tidy(memory: Memory, *, dry_run: bool = False) -> TidyReport:
     """Tidy the entries of a memory once and return what was done. With ``dry_run`` nothing is changed."""
     if not parts_of(memory).entries_exist:
