@@ -76,8 +76,11 @@ def examine(
 
 def check_setup(settings: Settings) -> Iterator[Finding]:
     """Check the machine and the folders that the settings name."""
+    import apsw
+
     yield Finding("settings", "ok", sentence("check.settings", home=settings.home))
-    yield from _machine()
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    yield Finding("python", "ok", sentence("check.python", python=python, sqlite=apsw.sqlite_lib_version()))
     if not settings.store.is_shared:  # otherwise opening the memory creates the workspace, a working copy
         yield _workspace(settings)
     yield from _home(settings)
@@ -170,13 +173,6 @@ def _entry_index(memory: Memory) -> Iterator[Finding]:
         return
     if healed:
         yield Finding("index of entries", "note", healed, sentence("check.rebuilt"))
-
-
-def _machine() -> Iterator[Finding]:
-    import apsw
-
-    python = ".".join(str(part) for part in sys.version_info[:3])
-    yield Finding("python", "ok", sentence("check.python", python=python, sqlite=apsw.sqlite_lib_version()))
 
 
 def _workspace(settings: Settings) -> Finding:

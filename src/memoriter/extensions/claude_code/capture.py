@@ -18,7 +18,7 @@ from memoriter.errors import SourceError
 from memoriter.extensions.claude_code.progress import SessionProgress, SessionState
 from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
 from memoriter.memory import parts_of
-from memoriter.sessions.tail import TailPosition, read_new_turns
+from memoriter.sessions.tail import read_new_turns
 
 if TYPE_CHECKING:
     from memoriter.agent.service import MemoryService
@@ -82,9 +82,17 @@ def _process(
     try:
         new = read_new_turns(path, known.position, request.size, rules=rules)
         parts_of(agent.memory).mark_relayed(new.relayed)
-        if not _emit(agent, _turns_moment(request, known.own_records(new.records, rules)), until):
+        turns = known.own_records(new.records, rules)
+        moment = Moment("agent_end", request.session, messages=turns, transcript=path)
+        if turns and not _emit(agent, moment, until):
             return False
-        reached = _state_after(request, known, new.position)
+        reached = replace(
+            known,
+            project=request.project or known.project,
+            transcript=request.transcript,
+            at=time.time(),
+            position=new.position,
+        )
         waits = _waits_for_model(agent, request.session)
         # Turns that the model has not seen exist only in this process, so the next one must read them again.
         (progress.put_in_memory if waits else progress.put)(reached)
@@ -103,14 +111,6 @@ def _process(
     return True
 
 
-def _turns_moment(request: SessionRequest, messages: Records) -> Moment | None:
-    """Return the moment for the new turns of a session, or None if there are none."""
-    transcript = Path(request.transcript)
-    return (
-        Moment("agent_end", request.session, messages=messages, transcript=transcript) if messages else None
-    )
-
-
 def _end_moment(request: SessionRequest, known: SessionState, messages: Records) -> Moment:
     """Return the moment for the end or the compaction of a session whose turns have all been processed."""
     event: Event = "session_end" if request.event == "SessionEnd" else "before_compaction"
@@ -119,17 +119,10 @@ def _end_moment(request: SessionRequest, known: SessionState, messages: Records)
     return Moment(event, request.session, messages=messages, transcript=transcript, captured=True)
 
 
-def _emit(agent: Agent, moment: Moment | None, until: float | None = None) -> bool:
+def _emit(agent: Agent, moment: Moment, until: float | None = None) -> bool:
     """Emit a moment; return whether every plugin processed it. The agent logs failures."""
-    if moment is None:
-        return True
     wait_s = PIECE_TIMEOUT_S if until is None else max(0.0, until - time.monotonic())
     return not agent.emit(moment, wait_s=wait_s).warnings
-
-
-def _state_after(request: SessionRequest, known: SessionState, position: TailPosition) -> SessionState:
-    project = request.project or known.project
-    return replace(known, project=project, transcript=request.transcript, at=time.time(), position=position)
 
 
 def _waits_for_model(agent: Agent, session: str) -> bool:

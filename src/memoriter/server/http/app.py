@@ -65,11 +65,13 @@ def build(gateway: Gateway) -> Router:
             for tool in OPERATIONS.values()
         ),
         Route("/v1/agents", _agents(gateway), methods=read_only),
-        Route("/v1/operations", _operations, methods=read_only),
-        Route("/v1/version", _version, methods=read_only),
-        Route("/healthz", _health(gateway), methods=read_only),
+        Route("/v1/operations", _report(_operations), methods=read_only),
+        Route(
+            "/v1/version", _report(lambda: {"name": "memoriter", "version": __version__}), methods=read_only
+        ),
+        Route("/healthz", _report(lambda: {"status": gateway.health}), methods=read_only),
         Route("/metrics", _metrics(gateway), methods=read_only),
-        Route("/openapi.json", _openapi, methods=read_only),
+        Route("/openapi.json", _report(openapi), methods=read_only),
         *pages.routes(gateway.browsers),
         Route("/v1/events", EventStream(gateway.hub, gateway.is_valid, gateway.wake), methods=read_only),
         Route("/mcp", gateway.mcp, methods=["POST"]),
@@ -171,21 +173,26 @@ def _agents(gateway: Gateway) -> Endpoint:
     return agents
 
 
-async def _operations(_: Request) -> Response:
-    return json_response(
-        [
-            {
-                "name": tool.name,
-                "description": tool.description,
-                "access": tool.access,
-                "readOnly": tool.read_only,
-                "destructive": tool.destructive,
-                "input": tool.schema(),
-                "output": tool.output_schema(),
-            }
-            for tool in OPERATIONS.values()
-        ]
-    )
+def _report(data: Callable[[], object]) -> Endpoint:
+    async def endpoint(_: Request) -> Response:
+        return json_response(data())
+
+    return endpoint
+
+
+def _operations() -> list[dict[str, object]]:
+    return [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "access": tool.access,
+            "readOnly": tool.read_only,
+            "destructive": tool.destructive,
+            "input": tool.schema(),
+            "output": tool.output_schema(),
+        }
+        for tool in OPERATIONS.values()
+    ]
 
 
 def _metrics(gateway: Gateway) -> Endpoint:
@@ -199,22 +206,7 @@ def _metrics(gateway: Gateway) -> Endpoint:
     return metrics
 
 
-def _health(gateway: Gateway) -> Endpoint:
-    async def health(_: Request) -> Response:
-        return json_response({"status": "ok" if gateway.is_healthy else "degraded"})
-
-    return health
-
-
-async def _version(_: Request) -> Response:
-    return json_response({"name": "memoriter", "version": __version__})
-
-
 # ---- OpenAPI --------------------------------------------------------------------------------------------------------
-
-
-async def _openapi(_: Request) -> Response:
-    return json_response(openapi())
 
 
 READ_ROUTES = {
@@ -227,7 +219,10 @@ READ_ROUTES = {
 
 def openapi() -> dict[str, object]:
     """Return the OpenAPI document, made from the table of operations."""
-    paths = {path: {"get": _read_description(path, summary)} for path, summary in READ_ROUTES.items()}
+    paths = {
+        path: {"get": {"operationId": path.strip("/"), "summary": summary, "responses": _responses({})}}
+        for path, summary in READ_ROUTES.items()
+    }
     operations = {
         f"/v1/agents/{{agent}}/{tool.name}": {
             method.lower(): _description(tool, method) for method in _methods(tool)
@@ -243,10 +238,6 @@ def openapi() -> dict[str, object]:
         },
         "paths": {**operations, **paths},
     }
-
-
-def _read_description(path: str, summary: str) -> dict[str, object]:
-    return {"operationId": path.strip("/"), "summary": summary, "responses": _responses({})}
 
 
 def _description(tool: Tool, method: str) -> dict[str, object]:

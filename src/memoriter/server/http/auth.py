@@ -16,7 +16,7 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,11 +83,13 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 class AllowedHosts:
     """The values of the Host and Origin headers that one gateway accepts."""
 
-    def __init__(self, host: str, port: int, allowed: Iterable[str] = ()) -> None:
+    def __init__(self, host: str, port: int, allowed: Collection[str] = ()) -> None:
         own = [] if is_unspecified(host) else [url_host(host)]
-        local = [name for host in (*LOOPBACK_HOSTS, *own) for name in _with_port(host, port)]
-        proxied = [name for host in allowed for name in _with_optional_port(host, port)]
-        self.hosts = frozenset((*local, *proxied))
+        local = (*LOOPBACK_HOSTS, *own)
+        # A browser leaves out the port that its scheme implies, and a proxy may have one of its own.
+        without_port = local if port in DEFAULT_PORTS.values() else ()
+        unnamed = [host for host in allowed if ":" not in host.rpartition("]")[2]]
+        self.hosts = frozenset((*(f"{host}:{port}" for host in (*local, *unnamed)), *without_port, *allowed))
         # Behind a proxy, the page is served by https.
         self.origins = frozenset(f"{scheme}://{name}" for name in self.hosts for scheme in DEFAULT_PORTS)
 
@@ -121,15 +123,6 @@ def is_unspecified(host: str) -> bool:
 def url_host(host: str) -> str:
     """Return the host as it is written in a URL."""
     return f"[{host.lower()}]" if ":" in host and not host.startswith("[") else host.lower()
-
-
-def _with_port(host: str, port: int) -> list[str]:
-    return [f"{host}:{port}", *([host] if port in DEFAULT_PORTS.values() else [])]
-
-
-def _with_optional_port(host: str, port: int) -> list[str]:
-    """Return the name as given, and with the gateway's port if it has none."""
-    return [host] if host.rpartition("]")[2].count(":") else [host, f"{host}:{port}"]
 
 
 # ---- tokens -------------------------------------------------------------------------------------------------------

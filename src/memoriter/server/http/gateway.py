@@ -205,9 +205,9 @@ class Gateway:
         return self.browsers.is_valid(caller) if caller.by_cookie else self.tokens.is_valid(caller)
 
     @property
-    def is_healthy(self) -> bool:
-        """Return whether every memory that was requested could be opened."""
-        return all(agent.error is None for agent in self.agents.values())
+    def health(self) -> str:
+        """Return whether every memory that was requested could be opened: "ok" or "degraded"."""
+        return "degraded" if any(agent.error is not None for agent in self.agents.values()) else "ok"
 
     def wake(self, agent: str) -> None:
         """Open a memory in the background, so that it watches files and answers quickly."""
