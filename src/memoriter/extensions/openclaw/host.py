@@ -64,6 +64,6 @@ def _lines(changes: Sequence[FileChange], *, dry_run: bool) -> list[str]:
     return [
         one.diff().rstrip("\n")
         if dry_run and one.is_change
-        else f"{one.path}: {'unchanged' if not one.is_change else 'removed' if one.after is None else 'changed'}"
+        else f"{one.path}: {'changed' if one.is_change else 'unchanged'}"
         for one in changes
     ]

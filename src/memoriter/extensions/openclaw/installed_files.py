@@ -7,7 +7,6 @@ removed.
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import hashlib
 import json
@@ -33,10 +32,8 @@ class FileChange:
     """A change of one file."""
 
     path: Path
-    #: None if the file does not exist.
-    before: str | None
-    #: None if the file is deleted.
-    after: str | None
+    before: str
+    after: str
 
     @property
     def is_change(self) -> bool:
@@ -45,7 +42,8 @@ class FileChange:
 
     def diff(self) -> str:
         """Return the change as a unified diff."""
-        old, new = (_lines(text) for text in (self.before, self.after))
+        # All lines end with a line break, so that the diff is readable.
+        old, new = ([f"{line}\n" for line in text.splitlines()] for text in (self.before, self.after))
         name = str(self.path)
         return "".join(difflib.unified_diff(old, new, name, name, n=2))
 
@@ -55,7 +53,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    before: str | None
+    before: str
     after_digest: str
     part_name: str
 
@@ -70,9 +68,9 @@ class InstalledFiles:
         """Add our part to a file, replacing an earlier one; ``part_name`` is its name in the file."""
         path = Path(os.path.realpath(path))
 
-        def change(text: str | None) -> str | None:
+        def change(text: str) -> str:
             without = self._without_part(path, text, remove)
-            return add(EMPTY if without is None or not without.strip() else without)
+            return add(without if without.strip() else EMPTY)
 
         return self._change(path, change, remove, dry_run=dry_run, part_name=part_name)
 
@@ -95,7 +93,7 @@ class InstalledFiles:
     def _change(
         self,
         path: Path,
-        edit: Callable[[str | None], str | None],
+        edit: Callable[[str], str],
         remove: Remove,
         *,
         dry_run: bool,
@@ -109,42 +107,29 @@ class InstalledFiles:
                 raise ConfigError(f"{path}: {error}. The file was not changed.") from error
             if dry_run:
                 return change
-            if change.after is not None and (change.is_change or self._read_record(path) is None):
+            if change.is_change or self._read_record(path) is None:
                 self._write_record(path, self._without_part(path, before, remove), change.after, part_name)
             if not change.is_change or _replace(change):
                 return change
         raise EditConflict(f"Another program keeps changing {path}. Try again.")
 
-    def _without_part(self, path: Path, text: str | None, remove: Remove) -> str | None:
+    def _without_part(self, path: Path, text: str, remove: Remove) -> str:
         """Return the text without our part, identical to the original if the file has not changed since."""
-        if text is None:
-            return None
         record = self._read_record(path)
         if record is not None and record.after_digest == _digest(text):
             return record.before
-        without = remove(text, None if record is None else record.before or EMPTY)
-        if record is not None and record.before is None and _is_empty_object(without):
-            return None  # the installation created this file, and it holds nothing else
-        return without
+        return remove(text, None if record is None else record.before or EMPTY)
 
-    def _write_record(self, path: Path, before: str | None, after: str, part_name: str) -> None:
+    def _write_record(self, path: Path, before: str, after: str, part_name: str) -> None:
         make_folder(self._folder)
-        if before is None:
-            self._backup_path(path).unlink(missing_ok=True)
-        else:
-            write(self._backup_path(path), before.encode())
-        record = {
-            "path": str(path),
-            "existed": before is not None,
-            "after": _digest(after),
-            "named": part_name,
-        }
+        write(self._backup_path(path), before.encode())
+        record = {"path": str(path), "existed": True, "after": _digest(after), "named": part_name}
         write(self._record_path(path), json.dumps(record, indent=2).encode())
 
     def _read_record(self, path: Path) -> _Record | None:
         try:
             record = json.loads(self._record_path(path).read_bytes())
-            before = self._backup_path(path).read_bytes().decode() if record["existed"] else None
+            before = self._backup_path(path).read_bytes().decode()
             return _Record(before, str(record["after"]), str(record.get("named", "")))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -159,42 +144,20 @@ class InstalledFiles:
 # ---- files ----------------------------------------------------------------------------------------------------
 
 
-def _is_empty_object(text: str) -> bool:
-    try:
-        return bool(json.loads(text) == {})
-    except ValueError:
-        return False
-
-
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _lines(text: str | None) -> list[str]:
-    """Split into lines that all end with a line break, so that a diff is readable."""
-    return [line if line.endswith("\n") else f"{line}\n" for line in (text or "").splitlines(keepends=True)]
-
-
-def _read(path: Path) -> str | None:
+def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode()
-    except FileNotFoundError:
-        return None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start}). The file was not changed.") from error
 
 
 def _replace(change: FileChange) -> bool:
     """Write the new text; return False if the file has changed since it was read."""
-    mode = 0o600
-    with contextlib.suppress(FileNotFoundError):
-        mode = change.path.stat().st_mode & 0o7777
-    if change.after is None:
-        if _read(change.path) != change.before:
-            return False
-        change.path.unlink()
-        return True
-    change.path.parent.mkdir(parents=True, exist_ok=True)
+    mode = change.path.stat().st_mode & 0o7777
     return write(
         change.path, change.after.encode(), mode=mode, unless=lambda: _read(change.path) != change.before
     )
