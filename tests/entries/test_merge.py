@@ -67,9 +67,11 @@ def test_similar_statements_are_not_the_same(entries: Entries) -> None:
     assert len(entries.list()) == 4
 
 
-def test_merging_stays_within_a_type(entries: Entries) -> None:
+def test_a_refinement_of_another_type_is_the_same_memory(entries: Entries) -> None:
     say(entries, "We deploy on Tuesdays", type="workflow")
-    assert say(entries, "We deploy on Tuesdays after the stand-up", type="fact").action == "added"
+    refined = say(entries, "We deploy on Tuesdays after the stand-up", type="fact")
+    assert refined.entry is not None
+    assert (refined.action, refined.entry.type) == ("merged", "fact")
 
 
 def test_a_statement_of_unknown_type_takes_the_type_of_what_it_is_about(entries: Entries) -> None:

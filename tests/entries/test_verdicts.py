@@ -70,8 +70,8 @@ def test_trust_decides_between_statements_of_different_speakers(
     assert verdict(Draft(new, "fact", trust=of_draft), known(trust=of_entry))[0] == action
 
 
-def test_a_refinement_merges_only_with_its_own_type_or_an_unknown_one() -> None:
-    assert verdict(Draft(LONG, "workflow"), known())[0] == "add"
+def test_a_refinement_merges_whatever_its_type() -> None:
+    assert verdict(Draft(LONG, "workflow"), known())[0] == "merge"
     assert verdict(Draft(LONG, "other"), known())[0] == "merge"
     assert verdict(Draft(LONG, "fact"), known(type="other"))[0] == "merge"
 

@@ -81,3 +81,28 @@ def test_an_erased_statement_leads_nowhere(memory: Memory) -> None:
     assert [hit.snippet for hit in memory.search("4417").hits] == ["I have no locker any more"]
     memory.entries.erase(old.id)
     assert memory.search("4417").hits == ()
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("用户偏好 TypeScript", "用户偏好使用 TypeScript 进行前端开发"),
+        ("I like tea", "I like tea a lot and drink it every morning"),
+        ("I prefer Vim", "I prefer using Vim for Python"),
+    ],
+)
+def test_a_refinement_becomes_one_memory_with_its_history(memory: Memory, earlier: str, later: str) -> None:
+    old = memory.remember(earlier).entry
+    done = memory.remember(later)
+    assert old is not None
+    assert (done.action, done.replaced) == ("merged", old.id)
+    assert [entry.text for entry in memory.entries.list()] == [later]
+    assert memory.entries.get(old.id).state == "superseded"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("I like tea", "I like tea towels"), ("我喜欢 Java", "我喜欢 Java 咖啡"), ("I like tea", "I love tea")],
+)
+def test_similar_meaning_alone_does_not_merge(memory: Memory, one: str, other: str) -> None:
+    assert [memory.remember(text).action for text in (one, other)] == ["added", "added"]

@@ -144,7 +144,7 @@ def judge(draft: Draft, near: Sequence[Neighbour]) -> Verdict:
                 return repetition(draft, one.entry, found.why)
         elif found.kind == "part":
             return Verdict("repeat", (one.entry,), found.why)
-        elif found.kind == "refinement" and _types_fit(one.entry, draft):
+        elif found.kind == "refinement":
             return Verdict("merge", (one.entry,), found.why)
         elif one.out_of_date and not _said_before(draft, one.entry):
             ended.append((one.entry, sentence("history.out_of_date")))
@@ -161,10 +161,6 @@ def _said_before(draft: Draft, entry: Entry) -> bool:
 def _is_same_side(trust: Trust, other: Trust) -> bool:
     """Return whether two texts may be merged. An agent that repeats what it relayed does not raise its trust."""
     return trust == other or (trust in AGENTS and other in AGENTS)
-
-
-def _types_fit(entry: Entry, draft: Draft) -> bool:
-    return entry.type == draft.type or "other" in (entry.type, draft.type)
 
 
 def repetition(draft: Draft, known: Entry, why: str) -> Verdict:

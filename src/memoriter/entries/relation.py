@@ -208,6 +208,7 @@ _CONTINUING = _MOVABLE | word_set(
     """, ; and or but because so who which that where while to from over than instead rather then of is are was
     very along about around between behind beside next including mostly except"""
 )
+_CONTINUING_ZH = frozenset(("进行", "来做", "来写", "尤其", "特别", "主要", "而且", "并且"))
 _ADVERBIAL_ZH = re.compile(
     "^(?:每|在|沿|上午|下午|中午|早上|晚上|凌晨|傍晚|周|星期|几乎|经常|常|通常|一般|平时|大多|主要|[0-9])"
 )
@@ -250,7 +251,8 @@ def _joins(long: Statement, size: int) -> bool:
     if only_numbers((following,)) and long.pieces[place].isascii() and long.pieces[place].isalpha():
         return True  # Python 3
     if is_chinese((long.pieces[place],)) or is_chinese((following,)):
-        return following in (",", ";") or (following == "再" and size > 1)
+        phrase = "".join(long.pieces[place + 1 : place + 3])
+        return following in (",", ";") or (following == "再" and size > 1) or phrase in _CONTINUING_ZH
     return following.isascii() and following.endswith("ly")
 
 
