@@ -20,10 +20,16 @@ from pathlib import Path
 import numpy as np
 
 from lab.evals.everyday import SPLITS, Home, Row, opened, read_rows, share
+from lab.evals.everyday import homes as homes_of_prompts
 from lab.evals.metrics import auroc
 from lab.evals.sets import OWN
 from memoriter import Memory
-from memoriter.search.changes import NEWER, RETIRED, reader
+from memoriter.memory import parts_of
+from memoriter.records import Query
+from memoriter.search.changes import MAX_LOG_ODDS, RETIRED, reader
+from memoriter.search.freshness import COMPARED, near_lines, statement_of
+from memoriter.search.shape import judge as judge_answer
+from memoriter.text import query_terms
 
 FOLDER = OWN / "changes"
 GROUPS = ("all", "en", "zh", "zh-Hant", "across", "long", "entry", "note", "transcript")
@@ -76,15 +82,19 @@ def measure(
     memory: Memory, pairs: Sequence[Row], others: Sequence[Row], counts: Counter[tuple[str, str]]
 ) -> None:
     """Remember the later entries of a home in the order of their days, ask every question, and count."""
-    entries = [pair for pair in pairs if pair["place"] == "entry"]
-    for pair in sorted(entries, key=lambda each: each["later"]["day"]):
-        memory.remember(pair["later"]["text"])
+    _remember(memory, pairs)
     retired = {entry.text for entry in memory.entries.list(states=("superseded",))}
     counts["all", "other entries retired"] += len(retired & {each["text"] for each in others})
     for pair in pairs:
         figures = Counter(_figures(memory, pair, retired))
         for group in groups_of(pair):
             counts.update({(group, name): number for name, number in figures.items()})
+
+
+def _remember(memory: Memory, pairs: Sequence[Row]) -> None:
+    entries = [pair for pair in pairs if pair["place"] == "entry"]
+    for pair in sorted(entries, key=lambda each: each["later"]["day"]):
+        memory.remember(pair["later"]["text"])
 
 
 def _figures(memory: Memory, pair: Row, retired: set[str]) -> Iterator[str]:
@@ -191,6 +201,74 @@ def strict_threshold(pairs: Sequence[Row], score: Score) -> float:
     )
 
 
+# ---- the rule for newer lines -----------------------------------------------------------------------------------
+
+
+Found = tuple[list[float], bool]
+
+
+def near_pairs(memory: Memory, question: str, is_change: Callable[[str, str], bool]) -> Iterator[Found]:
+    """Yield the features of the lines near the first hit of a question, and whether they tell of a change."""
+    search = parts_of(memory).search
+    hits = judge_answer(search.find(Query(question)), question).hits
+    first = [statement_of(hit, frozenset(query_terms(question))) for hit in hits[:COMPARED]]
+    for near in near_lines(first, search.lookup()) if first else ():
+        chance = read_pair(near.old.line, near.new.line)
+        odds = np.log(max(chance, 1e-9) / max(1 - chance, 1e-9))
+        values = [*near.features, float(np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)), 1.0]
+        yield values, is_change(near.old.hit.snippet, near.new.hit.snippet)
+
+
+def near_pairs_of_changes(pairs: Sequence[Row], others: Sequence[Row]) -> Iterator[Found]:
+    """Yield features for the questions of `sets/changes`."""
+    for home, members in homes(pairs, others):
+        with opened(home, {"search.sync_before": False}) as memory:
+            _remember(memory, members)
+            for pair in members:
+
+                def is_change(old: str, new: str, pair: Row = pair) -> bool:
+                    known = holds(old, pair["earlier"]["text"]) and holds(new, pair["later"]["text"])
+                    return known and bool(pair["label"] == "replaced")
+
+                yield from near_pairs(memory, pair["question"], is_change)
+
+
+def near_pairs_of_prompts(folder: Path) -> Iterator[Found]:
+    """Yield features for the prompts of a set of homes. Two lines on one topic are taken for a change."""
+    for home in homes_of_prompts("development", folder):
+        topics = {item["id"]: item["topic"] for item in home.items}
+
+        def is_change(old: str, new: str, home: Home = home, topics: Mapping[str, str] = topics) -> bool:
+            found = [{topics[item] for item in home.items_in(text)} for text in (old, new)]
+            return not found[0].isdisjoint(found[1])
+
+        with opened(home, {"search.sync_before": False}) as memory:
+            for prompt in home.prompts:
+                yield from near_pairs(memory, prompt["query"], is_change)
+
+
+def fit(folder: Path = FOLDER) -> Iterator[str]:
+    """Yield `memoriter.search.changes.WEIGHTS`, fitted on development halves, and what thresholds keep and bring."""
+    pairs, others = read_rows(folder, "pairs"), read_rows(folder, "others")
+    found = list(near_pairs_of_changes([pair for pair in pairs if pair["split"] == "development"], others))
+    found += (one for name in ("everyday", "updates") for one in near_pairs_of_prompts(OWN / name))
+    values, labels = np.array([one for one, _ in found]), np.array([label for _, label in found])
+    weights = np.zeros(values.shape[1])
+    for _ in range(50):  # Newton's method, with a little regularisation
+        chances = 1 / (1 + np.exp(-values @ weights))
+        slope = values.T @ (chances - labels) + weights
+        weights -= np.linalg.solve(
+            (values.T * (chances * (1 - chances))) @ values + np.eye(len(weights)), slope
+        )
+    yield f"WEIGHTS = ({', '.join(f'{weight:.2f}' for weight in weights)})"
+    chances = 1 / (1 + np.exp(-values @ weights))
+    for threshold in (0.02, 0.05, 0.1, 0.2, 0.3, 0.5):
+        kept, brought = (
+            share(int((one >= threshold).sum()), len(one)) for one in (chances[labels], chances[~labels])
+        )
+        yield f"{threshold}: changes {kept}, others {brought}"
+
+
 # ---- the report ---------------------------------------------------------------------------------------------------
 
 
@@ -202,7 +280,7 @@ def report(
     by_split = {split: [pair for pair in pairs if pair["split"] == split] for split in SPLITS}
     if judge_only:
         # The development half sets the strict threshold for both.
-        thresholds = (NEWER, RETIRED, strict_threshold(by_split["development"], score))
+        thresholds = (0.5, RETIRED, strict_threshold(by_split["development"], score))
     for split in splits:
         if judge_only:
             table = judge(by_split[split], score, thresholds)

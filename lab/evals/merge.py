@@ -1,9 +1,9 @@
 """Measure how well the relation of two statements is recognised: `python -m lab.evals.merge`.
 
 Scores `memoriter.entries.relation` on the labelled pairs in `lab/evals/sets/merge/`, by words alone and with the
-installed embedding model, beside the plain rule "cosine ≥ 0.95 is the same, ≥ 0.85 is merged". The rules were fitted to
-the development half. The sentences of the held-out half are about other things. Its totals were seen while rules
-changed, so it is not blind.
+installed embedding model and the reader of changes, beside the plain rule "cosine ≥ 0.95 is the same, ≥ 0.85 is
+merged". The rules were fitted to the development half. The sentences of the held-out half are about other things. Its
+totals were seen while rules changed, so it is not blind.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from memoriter.embedding import Embedder
 from memoriter.entries import merge
 from memoriter.entries.drafts import Draft
 from memoriter.entries.relation import relation
+from memoriter.search.changes import NEAR, change, reader
 
 SETS = Path(__file__).parent / "sets" / "merge"
 HALVES = ("development", "held_out")
@@ -65,8 +66,14 @@ Judged = tuple[Pair, str]
 
 
 def judged(found: Sequence[Pair], near: Sequence[float | None]) -> list[Judged]:
-    """Return the verdict of `relation` on each pair."""
-    return [(pair, relation(pair.old, pair.new, cos).kind) for pair, cos in zip(found, near, strict=True)]
+    """Return the verdict on each pair: of `relation`, and with cosines also of the reader of changes."""
+    return [(pair, _kind(pair, cosine)) for pair, cosine in zip(found, near, strict=True)]
+
+
+def _kind(pair: Pair, cosine: float | None) -> str:
+    kind = relation(pair.old, pair.new, cosine).kind
+    is_read = kind == "different" and cosine is not None and cosine >= NEAR
+    return "contradiction" if is_read and change(reader(), pair.old, pair.new)[0] == "retired" else kind
 
 
 def plain(found: Sequence[Pair], near: Sequence[float | None]) -> list[Judged]:

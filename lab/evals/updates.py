@@ -5,6 +5,7 @@ as "now", 20 facts that stayed as they were beside newer statements about someth
 changes of no consequence. The first home is for development. Tune nothing on the second.
 
 `--changes` measures `sets/changes` instead, and `--judge` what the reader says about its pairs (`lab.evals.changes`).
+`--fit` prints the weights of the rule that brings newer lines along.
 """
 
 from __future__ import annotations
@@ -69,7 +70,11 @@ def main() -> None:
     parser.add_argument(
         "--judge", action="store_true", help="Measure the reader on the pairs of sets/changes."
     )
+    parser.add_argument("--fit", action="store_true", help="Fit the rule for newer lines, on development.")
     options = parser.parse_args()
+    if options.fit:
+        print(*changes.fit(), sep="\n")
+        return
     if options.changes or options.judge:
         for line in changes.report(options.split or SPLITS, judge_only=options.judge):
             print(line, flush=True)

@@ -312,9 +312,9 @@ class MemorySearch:
         return shape.for_prompt(self.search(query, masked=True), self._settings.memory.max_injected_chars)
 
     def _search(self, query: Query, *, masked: bool) -> Answer:
-        answer = shape.judge(self._find(query), query.text)
+        answer = shape.judge(self.find(query), query.text)
         if query.as_of is None and (asked := past_question(query.text, local_day())):
-            then = self._find(replace(query, text=asked.text, as_of=asked.day.isoformat()))
+            then = self.find(replace(query, text=asked.text, as_of=asked.day.isoformat()))
             answer = shape.add_earlier(answer, shape.judge(then, asked.text))
         hits = refresh(query.text, answer.hits, self.lookup(query))[: self._limit(query)]
         answer = replace(answer, hits=label_plans(hits, local_day()))
@@ -324,7 +324,7 @@ class MemorySearch:
     def _limit(self, query: Query) -> int:
         return self._settings.search.max_results if query.max_results is None else query.max_results
 
-    def _find(self, query: Query) -> Answer:
+    def find(self, query: Query) -> Answer:
         """Return the notes, sessions and entries that match a query, best first."""
         if query.source == "entries":
             cited = self._parts.shows_citations(query.session)
@@ -366,7 +366,7 @@ class MemorySearch:
 
         def find_similar(line: str) -> Sequence[Hit]:
             again = replace(query, text=line, max_results=SIMILAR, min_score=0.0, rerank=False)
-            found = self._find(again)
+            found = self.find(again)
             return shape.mask_answer(found, self._read_whole).hits if masked else found.hits
 
         engine = self._parts.engine

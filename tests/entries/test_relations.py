@@ -92,9 +92,7 @@ def test_the_reason_says_what_was_compared() -> None:
 
 
 def test_statements_about_two_people_are_different() -> None:
-    assert relation("I sing alto", "My sister sings alto", None) == Relation(
-        "different", "about another person"
-    )
+    assert relation("I sing alto", "My sister sings alto", None).kind == "different"
 
 
 def test_only_a_contradiction_contradicts() -> None:

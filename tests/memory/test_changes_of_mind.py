@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from memoriter import Memory
 
 OpenMemory = Callable[..., Memory]
+Note = Callable[[str, str], Path]
 
 #: A statement, the later one that replaces it, and a question that only the first shares words with.
 CHANGES = [
@@ -106,3 +108,32 @@ def test_a_refinement_becomes_one_memory_with_its_history(memory: Memory, earlie
 )
 def test_similar_meaning_alone_does_not_merge(memory: Memory, one: str, other: str) -> None:
     assert [memory.remember(text).action for text in (one, other)] == ["added", "added"]
+
+
+#: Changes of which the reader is not sure: both statements may stand.
+UNSURE = [
+    ("I drive a Skoda", "I sold the Skoda", "What car do I drive?"),
+    ("我开斯柯达", "我把斯柯达卖了", "我开什么车？"),
+    (
+        "A pull request needs two approvals",
+        "A pull request needs one approval",
+        "How many approvals does a pull request need?",
+    ),
+    ("合并请求需要两个人批准", "合并请求只需要一个人批准", "合并请求需要几个人批准？"),
+]
+
+
+@pytest.mark.parametrize("place", ["entries", "notes"])
+@pytest.mark.parametrize(("earlier", "later", "question"), UNSURE)
+def test_the_earlier_statement_never_comes_alone_and_both_have_their_day(
+    memory: Memory, note: Note, earlier: str, later: str, question: str, place: str
+) -> None:
+    if place == "entries":
+        memory.remember(earlier)
+        memory.remember(later)
+    else:
+        for day, text in enumerate((earlier, "The museum is closed on Mondays", later), 1):
+            note(f"memory/2026-03-{day:02}.md", f"- {text}\n")
+    lines = memory.recall(question).lines
+    assert later in [line.text.removeprefix("- ") for line in lines]
+    assert all(line.date for line in lines) or len(lines) == 1

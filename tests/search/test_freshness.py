@@ -68,13 +68,14 @@ def test_a_question_about_the_past_gets_the_older_statement_first(query: str, ol
     ]
 
 
-def test_without_dates_the_statement_that_announces_a_change_is_newer() -> None:
-    query = "How many commits are merged into the main branch?"
-    old, new = (
-        "150 commits are merged into the main branch",
-        "The commits in the main branch have now reached 165",
-    )
-    assert texts(query, hit(old), hit(new, path="memory/b.md")) == [(new, False), (old, True)]
+def test_without_dates_the_statement_that_announces_a_change_is_newer(
+    open_memory: OpenMemory, note: Note
+) -> None:
+    note("memory/commits.md", "- 150 commits are merged into the main branch\n")
+    note("memory/news.md", "- The commits in the main branch have now reached 165\n")
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    found = memory.search("How many commits are merged into the main branch?").hits
+    assert [hit.path for hit in found] == ["memory/news.md", "memory/commits.md"]
 
 
 def test_later_lines_of_a_daily_log_are_newer() -> None:

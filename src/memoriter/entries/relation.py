@@ -53,8 +53,6 @@ def relation(old: str, new: str, cosine: float | None) -> Relation:
         return Relation("same", sentence("history.equal"))
     if max(len(before.sequence), len(after.sequence)) > MAX_WORDS:
         return Relation("different", "too long to compare")
-    if before.subject and after.subject and before.subject != after.subject:
-        return Relation("different", "about another person")
     return (
         _rearrangement(before, after)
         or _rejection(before, after)

@@ -13,6 +13,7 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
+from memoriter.search.changes import announces_change
 from memoriter.text.tokens import fold_variants
 from memoriter.text.words import normal_form, stem
 
@@ -102,11 +103,6 @@ _CONTRACTIONS = (
 )
 
 #: Words that say that something changed. They are not part of what is stated.
-_CHANGES = re.compile(
-    r"\b(?:no longer|any ?more|now|moved|relocated|switched|changed|migrated|instead of|replaced|joined|left|"
-    r"as of today|from now on|these days)\b"
-    r"|改用|改成|改为|改到|换成|换到|换了|搬到|搬去|搬家|迁到|迁移|跳槽|转到|不再|现在|目前|以后|取代|(?:不|没|戒|卖|走).{0,12}了$"
-)
 _CHANGE_WORDS = re.compile(
     r"\b(?:now|these days|as of today|from now on|any ?more)\b|现在|目前|已经|不再是?(?=了)"
 )
@@ -122,19 +118,6 @@ _DENIALS = re.compile(
     r"|不(?![过错同断仅但管少久锈动])|没|(?<![特类区个级性识])别(?![人墅处名的])|勿"
 )
 
-_SUBJECTS_EN = (
-    "mother|father|mom|mum|dad|brother|sister|son|daughter|wife|husband|partner|friend|boss|manager|colleague|"
-    "neighbour|neighbor|dog|cat|uncle|aunt|cousin|grandmother|grandfather|girlfriend|boyfriend|child|kids?|parents|"
-    "team|company|dentist|doctor|teacher|landlord|roommate|assistant"
-)
-_SUBJECTS_ZH = (
-    "妈妈|爸爸|爸妈|母亲|父亲|哥哥|姐姐|弟弟|妹妹|儿子|女儿|妻子|老婆|太太|丈夫|老公|朋友|同事|老板|"
-    "经理|邻居|狗|猫|爷爷|奶奶|外公|外婆|叔叔|阿姨|室友|女朋友|男朋友|孩子|牙医|医生|老师|助理"
-)
-_SUBJECT = re.compile(
-    rf"\b(?:my|our)\s+(?:\w+\s+)?({_SUBJECTS_EN})\b|(?:我|我们|咱)的?[小老]?({_SUBJECTS_ZH})"
-)
-_FIRST_PERSON = re.compile(r"^(?:i|we)\b|^(?:我|咱)")
 _PAST = re.compile(
     r"\b(?:was|were|used to|formerly|previously|(?:i|we)(?: \w+)? \w+ed)\b"
     r"|(?<!is )(?<!are )(?<!be )\b(?:ran|met|went|saw|bought|got|came|took|gave|wrote|ate|drank|sang|swam|won|lost"
@@ -165,15 +148,12 @@ class Statement:
     denials: int
     changes: bool
     past: bool
-    #: The subject: a relation, "I", or nothing.
-    subject: str
 
 
 @lru_cache(maxsize=4096)
 def statement(text: str) -> Statement:
     """Return the features of a text."""
     spelled = _spell_out(text)
-    changes = bool(_CHANGES.search(spelled))
     told = _CHANGE_WORDS.sub(" ", _DENIALS.sub(f" {NOT} ", spelled))
     pieces = tuple(_pieces(told))
     places, sequence, minor = [], [], set()
@@ -192,9 +172,8 @@ def statement(text: str) -> Statement:
         words=frozenset(sequence) - {NOT, AND, "'s"},
         minor=frozenset(minor),
         denials=sequence.count(NOT),
-        changes=changes,
+        changes=announces_change(spelled),
         past=bool(_PAST.search(spelled)),
-        subject=_subject(spelled),
     )
 
 
@@ -236,13 +215,6 @@ def _content(piece: str) -> str | None:
     if piece in _EMPTY or piece in _EMPTY_ZH or piece in _MINOR:
         return None
     return stem(piece) if piece.isascii() and piece.isalpha() else piece
-
-
-def _subject(form: str) -> str:
-    found = _SUBJECT.search(form)
-    if found:
-        return found[1] or found[2]
-    return "I" if _FIRST_PERSON.search(form) else ""
 
 
 # ---- numbers ------------------------------------------------------------------------------------------------------

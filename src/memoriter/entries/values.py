@@ -162,7 +162,7 @@ def _is_attribute(lead: str, now: Pieces, new: str) -> bool:
 def _number(lead: str, head: Pieces, was: Pieces, tail: Pieces, changes: bool) -> str | None:
     """Return whether a number differs in the same place and is not part of a name, as in "invoice 1041"."""
     single = bool(_SINGLE.search(lead) or re.search(r"\b(?:is|are)$|是$", lead))
-    if not (single or changes) and (_EVENT.search(lead) or _is_name(lead, tail)):
+    if not (single or changes) and _EVENT.search(lead):
         return None
     if only_days(was):
         measured = single or changes
@@ -177,11 +177,6 @@ def _number(lead: str, head: Pieces, was: Pieces, tail: Pieces, changes: bool) -
 
 #: "I broke my arm in …": it may have happened in other years too.
 _EVENT = re.compile(r"^(?:i|we)\b.* (?:in|on)$")
-
-
-def _is_name(lead: str, tail: Pieces) -> bool:
-    """Return whether a number is part of a name: 第三章, 四号门."""
-    return lead.endswith("第") or (len(tail) > 1 and tail[0] in "号章课节版期")
 
 
 def _says(lead: str) -> bool:

@@ -4,8 +4,9 @@ Neighbourhood says which older line a statement is about. Whether both stand onl
 four layers and reads the word vectors of the reranker, so its file holds only these layers. It was taught by a language
 model, see lab/models.md. Anything with `out_of_date` can answer instead.
 
-A sure answer retires the older statement. An unsure one only brings the newer statement along. A missing or damaged
-model answers nothing: exact denials still count, and `problem` says why.
+A sure answer retires the older statement. An unsure one counts together with the neighbourhood (`about_the_same`), and
+only brings the newer statement along. A missing or damaged model answers nothing: exact denials still count, and
+`problem` says why. All thresholds are here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -34,15 +35,29 @@ TOKENS = 128
 #: The least probability that retires a statement, and the least one if the newer statement announces a change. Fewer
 #: than one in a hundred pairs that stand have it, of those in `lab.evals.changes`, `lab.evals.merge` and of scenes.
 RETIRED, ANNOUNCED = 0.979, 0.971
-#: The least probability that puts the newer statement first, and that brings it along.
-NEWER, BESIDE = 0.92, 0.5
+#: The least probability of a change that an audit reports.
+PROBABLE = 0.92
+#: The least probability (`about_the_same`) that brings a newer line along, that puts it before the older one, and that
+#: makes the newest of several lines stand for all.
+BESIDE, FIRST, SAME = 0.05, 0.18, 0.5
+#: The judge rules out a change below this probability: the newer line may come along, but not first.
+RULED_OUT = 0.1
+#: The weights of `about_the_same`: cosine, whether it is the nearest line, how much nearer than the next one, whether
+#: it is a hit too, log odds of the judge, and the constant. `python -m lab.evals.updates --fit` fits them on
+#: development halves of the sets.
+WEIGHTS = (1.12, 1.4, 2.2, 1.18, 0.51, -4.2)
+#: Log odds count up to this. A line without a next one is compared with this nearness.
+MAX_LOG_ODDS, NO_NEIGHBOUR = 7.0, 0.2
+#: The weight of common words in the nearness of two lines, beside the cosine.
+WORDS = 0.5
 #: Two statements that share this part of the shorter one at their ends differ in one value: "I like tea" and "I like
 #: jazz". The reader believes too often that there is only one, so it does not decide.
 FRAME = 0.34
-#: The least cosine of two statements that are judged.
+#: The least cosine of a statement that is retired, and the least nearness of one that another comes before.
 NEAR = 0.4
 
-Change = Literal["retired", "newer", "beside", ""]
+
+Change = Literal["retired", "probable", ""]
 
 
 class Judge(Protocol):
@@ -56,21 +71,32 @@ class Judge(Protocol):
 
 
 def change(judge: Judge | None, earlier: str, later: str) -> tuple[Change, float]:
-    """Return what the later of two near statements does to the earlier one, and how sure that is.
+    """Return whether the later of two near statements puts the earlier one out of date, and the judge's probability.
 
     What happened on two days happened twice: statements that name different dates both stand. A statement of which the
     reader sees only the start is never retired.
     """
     chance = (judge.out_of_date(earlier, later) if judge else None) or 0.0
-    if chance < NEWER:
-        return "beside" if chance >= BESIDE else "", chance
+    if chance < PROBABLE:
+        return "", chance
     announced = announces_change(later)
     if not announced and _shared_ends(earlier, later) >= FRAME:
-        return "beside", chance
+        return "", chance
     dates = [{token for token in token_set(text) if token[0] == "@"} for text in (earlier, later)]
     sure = chance >= (ANNOUNCED if announced else RETIRED) and not (all(dates) and dates[0] != dates[1])
     is_whole = all(estimate_tokens(text) <= TOKENS for text in (earlier, later))
-    return "retired" if sure and is_whole else "newer", chance
+    return "retired" if sure and is_whole else "probable", chance
+
+
+def about_the_same(features: Sequence[float], chance: float) -> float:
+    """Return the probability that a line is a newer one about the same thing as another.
+
+    ``features`` are those of its neighbourhood, as `WEIGHTS` lists them. Neighbourhood tells which line a statement is
+    about, and the probability that the judge gives tells whether it changes anything.
+    """
+    odds = math.log(max(chance, 1e-9) / max(1 - chance, 1e-9))
+    values = (*features, max(-MAX_LOG_ODDS, min(MAX_LOG_ODDS, odds)), 1.0)
+    return 1 / (1 + math.exp(-sum(weight * value for weight, value in zip(WEIGHTS, values, strict=True))))
 
 
 def _shared_ends(one: str, other: str) -> float:
@@ -95,7 +121,7 @@ _CHANGES_IN_ENGLISH = (
 )
 _CHANGE_IN_CHINESE = re.compile(
     "改[用成为為到]|[换換][成到了]|搬[到去]|[迁遷][到移]|跳槽|[转轉]到|不再|[现現]在|目前|如今|取代|推[迟遲]"
-    "|提前到|[涨漲降升]到|[变變]成"
+    "|提前到|[涨漲降升]到|[变變]成|[戒卖賣].{0,12}了$"
 )
 _CHANGE_IN_ENGLISH = re.compile(rf"\b(?:{'|'.join(_CHANGES_IN_ENGLISH)})\b")
 

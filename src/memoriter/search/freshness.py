@@ -1,17 +1,17 @@
 """Freshness: of two statements about the same thing, the newer one comes first and the older one is marked.
 
-The first hits of an answer are compared, each by the sentence that answers the query best. A newer sentence replaces
-an older one if it contradicts it, or if it announces a change ("now", "moved to", 改成) of something that both
-sentences and the query name.
+The first hits of an answer are compared, each by the sentence that answers the query best. A newer sentence that
+contradicts an older one by its words replaces it.
 
 A statement that changes something often shares no word with the question: "where do I work?" finds where the person
 worked before, not "left Tidewater for Halden". Therefore the line of the first hit is the query of a second search, and
 a judge (`memoriter.search.changes`) reads it together with the lines that are nearest to it. If it is sure, the older
-line is marked. Otherwise the newer one comes first, and both stay.
+line is marked. A newer line that is probably about the same thing comes first, and one that may be comes along: the
+older line is never alone.
 
-A date in the sentence counts before the date of the note. Lines of one log or session are in order of time. Where that
-does not tell, the sentence that announces a change is the newer one. A question about the past ("where did I live
-before?", 以前) gets the older statement first.
+A date in the sentence counts before the date of the note. Lines of one log or session are in order of time, and entries
+have theirs. Where that does not tell, the sentence that announces a change is the newer one. A question about the past
+("where did I live before?", 以前) gets the older statement first.
 """
 
 from __future__ import annotations
@@ -23,10 +23,22 @@ from functools import lru_cache
 from itertools import combinations
 
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
-from memoriter.search.changes import NEAR, Change, Judge, announces_change, change
+from memoriter.search.changes import (
+    BESIDE,
+    FIRST,
+    NEAR,
+    NO_NEIGHBOUR,
+    RULED_OUT,
+    SAME,
+    WORDS,
+    Judge,
+    about_the_same,
+    announces_change,
+    change,
+)
 from memoriter.search.when import past_question
 from memoriter.text import query_terms, token_set
-from memoriter.text.dates import has_digit, local_day
+from memoriter.text.dates import local_day
 from memoriter.text.words import unless_abbreviated
 
 #: Returns whether the second statement, which is newer, contradicts the first.
@@ -36,20 +48,14 @@ FindSimilar = Callable[[str], Sequence[Hit]]
 
 #: Hits that are compared with each other.
 COMPARED = 8
-#: A hit whose confidence is a smaller share of the other's is not about the same thing.
-MIN_RATIO = 0.1
-#: The share of the shorter sentence's words that both have, if the newer one announces a change.
-MIN_SHARED = 0.4
-#: The same, and the number of words that the query has too, if they name different numbers.
-MIN_BESIDE_NUMBERS, MIN_ASKED = 0.25, 2
-#: A sentence with more words says too many things. Two that each have more words of their own are not about the same.
+#: Two sentences that each have more words of their own are not about the same.
 MAX_WORDS = 24
 
 #: Hits of the second search, and how many pairs of them with the first hit the judge reads.
-SIMILAR, READ = 8, 3
+SIMILAR, READ = 24, 3
 #: A longer line is a page or a long turn of a chat. In UTF-8, where a Chinese character has three bytes and says about
 #: as much as three letters.
-MAX_BYTES = 400
+MAX_BYTES = 600
 
 _PAST = re.compile(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|earlier|originally|at first|in the past|back then)\b"
@@ -57,7 +63,6 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _LOG = re.compile(r"(?:^|/)\d{4}-\d\d-\d\d[^/]*\.md$")
 _WHOLE = unless_abbreviated(r"\s")
 _ENDS = re.compile(rf"(?<=[.!?…;])\s{_WHOLE}|(?<=[。！？；])")
@@ -82,7 +87,6 @@ class _Sentence:
     """The content of a sentence, for any query."""
 
     text: str
-    numbers: frozenset[str]
     #: The only date in it, or empty.
     day: str
     announces: bool
@@ -94,21 +98,14 @@ class _Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class _Statement:
+class Statement:
     """The sentence of a hit that is compared."""
 
     hit: Hit
     said: _Sentence
     #: The whole line of the sentence.
     line: str
-    #: The words of the query.
-    terms: frozenset[str]
     day: str
-
-    @property
-    def asked(self) -> frozenset[str]:
-        """Words of the query that it contains."""
-        return self.terms & self.said.words
 
 
 def asks_about_the_past(query: str) -> bool:
@@ -127,7 +124,7 @@ def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:
     among the hits is added.
     """
     terms, past = frozenset(query_terms(query)), asks_about_the_past(query)
-    first = [_statement(hit, terms) for hit in hits[:COMPARED]]
+    first = [statement_of(hit, terms) for hit in hits[:COMPARED]]
     replaced = _replaced_among(first, lookup.contradicts)
     newer, beside = _chase(first, replaced, lookup, past=past)
     order = _order(len(first), replaced | newer, beside, past=past)
@@ -143,7 +140,7 @@ def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:
     return (*(marked[number] for number in order), *hits[COMPARED:])
 
 
-def _replaced_among(first: Sequence[_Statement], contradicts: Contradicts) -> dict[int, int]:
+def _replaced_among(first: Sequence[Statement], contradicts: Contradicts) -> dict[int, int]:
     """Return which statement is replaced by which, by their numbers."""
     replaced = dict[int, int]()
     for one, other in combinations(range(len(first)), 2):
@@ -154,70 +151,98 @@ def _replaced_among(first: Sequence[_Statement], contradicts: Contradicts) -> di
         if (
             old not in replaced
             and _may_replace(first[new], first[old])
-            and _replaces(first[new], first[old], contradicts)
+            and _contradicts(first[new], first[old], contradicts)
         ):
             replaced[old] = new
     return replaced
 
 
 def _chase(
-    first: list[_Statement], replaced: dict[int, int], lookup: Lookup, *, past: bool
+    first: list[Statement], replaced: dict[int, int], lookup: Lookup, *, past: bool
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Add what is sure to `replaced`. Return newer statements that come first, and those that only come along.
 
     Only lines near the first hit are judged: newer ones, and older ones that are hits too. For a question about the
-    past it is the other way round.
+    past it is the other way round. The newest line that is surely about the same stands for all.
     """
     if not first or 0 in replaced:
         return {}, {}
-    found = dict[Change, tuple[float, int, int]]()
-    for old, new in _near_pairs(first, lookup, past=past)[:READ]:
-        kind, chance = change(lookup.judge, old.line, new.line)
-        if kind and chance > found.get(kind, (0.0,))[0]:
-            found[kind] = chance, _number_of(old, first), _number_of(new, first)
-    kinds: tuple[Change, ...] = ("retired", "newer", "beside")
-    retired, newer, beside = ({found[kind][1]: found[kind][2]} if kind in found else {} for kind in kinds)
-    replaced |= {old: new for old, new in retired.items() if old not in replaced}
-    newer = {old: new for old, new in newer.items() if old not in replaced and new not in replaced}
-    known = {*replaced, *newer, *newer.values()}
-    return newer, {old: new for old, new in beside.items() if known.isdisjoint((old, new))}
+    likely = list[tuple[float, Near, float]]()
+    for near in near_lines(first, lookup, past=past):
+        kind, chance = change(lookup.judge, near.old.line, near.new.line)
+        if kind == "retired" and near.features[0] >= NEAR:
+            replaced.setdefault(_number_of(near.old, first), _number_of(near.new, first))
+        likely.append((about_the_same(near.features, chance), near, chance))
+    likely = [one for one in likely if one[0] >= BESIDE]
+    if not likely:
+        return {}, {}
+    sure = [one for one in likely if one[0] >= SAME] or [max(likely, key=lambda one: one[0])]
+    about, near, chance = max(sure, key=lambda one: (one[1].new.day, one[0]))
+    pair = {_number_of(near.old, first): _number_of(near.new, first)}
+    if not replaced.keys().isdisjoint((*pair, *pair.values())):
+        return {}, {}
+    comes_first = about >= FIRST and chance >= RULED_OUT and near.nearness >= NEAR
+    return (pair, {}) if comes_first else ({}, pair)
 
 
-def _near_pairs(
-    first: Sequence[_Statement], lookup: Lookup, *, past: bool
-) -> list[tuple[_Statement, _Statement]]:
-    """Return the first hit with the lines near it as pairs of an older and a newer statement, nearest first."""
+@dataclass(frozen=True, slots=True)
+class Near:
+    """The first hit and a line near it, as the older and the newer of two statements."""
+
+    old: Statement
+    new: Statement
+    nearness: float
+    #: What `about_the_same` needs to know about the neighbourhood: the cosine, and how it compares with other lines.
+    features: tuple[float, ...]
+
+
+def near_lines(first: Sequence[Statement], lookup: Lookup, *, past: bool = False) -> list[Near]:
+    """Return the lines nearest to the first hit that are newer, or older and hits too."""
     best = first[0]
     if lookup.find_similar is None or lookup.judge is None or not _is_short(best):
         return []
     terms = frozenset(query_terms(best.line))
-    found = [_statement(hit, terms) for hit in lookup.find_similar(best.line)]
-    near = [one for one in found if _cosine(one.hit) >= NEAR and _is_short(one) and one.line != best.line]
-    pairs = list[tuple[_Statement, _Statement]]()
-    for one in sorted(near, key=lambda one: -_cosine(one.hit)):
-        newer = _newer(best, one)
-        old, new = (one, best) if newer is best else (best, one)
-        known = _number_of_hit(one.hit, first) is not None
-        if newer and (known or (new if past else old) is best) and _may_replace(new, old):
-            pairs.append((old, new))
-    return pairs
+    found = sorted(
+        (statement_of(hit, terms) for hit in lookup.find_similar(best.line)), key=lambda one: -_nearness(one)
+    )
+    others = [(one, _newer(best, one)) for one in found if _is_short(one) and one.line != best.line]
+    newer = [one for one, new in others if new is one and _may_replace(one, best)]
+    older = [one for one, new in others if new is best and _may_replace(best, one)]
+    brought, other = (older, newer) if past else (newer, older)
+    near = [*brought, *(one for one in other if _number_of_hit(one.hit, first) is not None)]
+    return [
+        Near(
+            *((best, one) if one in newer else (one, best)),
+            _nearness(one),
+            _features(one, newer if one in newer else older, first),
+        )
+        for one in near[:READ]
+    ]
 
 
-def _is_short(statement: _Statement) -> bool:
+def _features(one: Statement, near: Sequence[Statement], first: Sequence[Statement]) -> tuple[float, ...]:
+    """Return the features of a line among those near the first hit, nearest first."""
+    place, values = near.index(one), [_nearness(each) for each in near]
+    other = values[0] if place else [*values[1:], NO_NEIGHBOUR][0]
+    known = _number_of_hit(one.hit, first) is not None
+    return _part(one, "vector"), float(not place), values[place] - other, float(known)
+
+
+def _is_short(statement: Statement) -> bool:
     return 0 < len(statement.line.encode()) <= MAX_BYTES
 
 
-def _may_replace(new: _Statement, old: _Statement) -> bool:
+def _may_replace(new: Statement, old: Statement) -> bool:
     """Return whether the newer text is trusted at least as much. Text from outside never hides the owner's."""
     return is_trusted_like(new.hit.trust, old.hit.trust)
 
 
-def _number_of_hit(hit: Hit, first: Sequence[_Statement]) -> int | None:
+def _number_of_hit(hit: Hit, first: Sequence[Statement]) -> int | None:
     places = ((one.hit.path, one.hit.start_line) for one in first)
     return next((number for number, place in enumerate(places) if place == (hit.path, hit.start_line)), None)
 
 
-def _number_of(statement: _Statement, first: list[_Statement]) -> int:
+def _number_of(statement: Statement, first: list[Statement]) -> int:
     """Return the number of a statement among the first. One that is not there is added with the first one's score."""
     known = _number_of_hit(statement.hit, first)
     if known is not None:
@@ -239,8 +264,13 @@ def _raised(newer: Hit, older: Hit) -> Hit:
     return replace(newer, score=older.score, explain=explain)
 
 
-def _cosine(hit: Hit) -> float:
-    return next((part.value for part in hit.explain.parts if part.name == "vector"), 0.0)
+def _nearness(statement: Statement) -> float:
+    """Return how near a line is, by meaning and by the words in common, of which rare ones count more."""
+    return _part(statement, "vector") + WORDS * _part(statement, "keyword")
+
+
+def _part(statement: Statement, name: str) -> float:
+    return next((part.value for part in statement.hit.explain.parts if part.name == name), 0.0)
 
 
 def _order(count: int, replaced: dict[int, int], beside: dict[int, int], *, past: bool) -> list[int]:
@@ -261,11 +291,12 @@ def _order(count: int, replaced: dict[int, int], beside: dict[int, int], *, past
     return order
 
 
-def _statement(hit: Hit, terms: frozenset[str]) -> _Statement:
+def statement_of(hit: Hit, terms: frozenset[str]) -> Statement:
+    """Return the sentence of a hit that has most of these words."""
     found = _sentences(hit.snippet)
     text, line = max(found, key=lambda one: len(terms & token_set(one[0]))) if len(found) > 1 else found[0]
     said = _sentence(text)
-    return _Statement(hit, said, line, terms, said.day or hit.date or "")
+    return Statement(hit, said, line, said.day or hit.date or "")
 
 
 # Cached, since questions about one thing have the same hits.
@@ -288,9 +319,8 @@ def _without_lead(line: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _sentence(text: str) -> _Sentence:
-    numbers = frozenset(_NUMBER.findall(text)) if has_digit(text) or not text.isascii() else frozenset[str]()
-    dates = _DATE.findall(text) if numbers else []
-    return _Sentence(text, numbers, dates[0] if len(dates) == 1 else "", announces_change(text))
+    dates = _DATE.findall(text) if "-" in text else []
+    return _Sentence(text, dates[0] if len(dates) == 1 else "", announces_change(text))
 
 
 @lru_cache(maxsize=1024)
@@ -298,10 +328,13 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(token for token in token_set(text) if token[0] != "@")
 
 
-def _newer(one: _Statement, other: _Statement) -> _Statement | None:
+def _newer(one: Statement, other: Statement) -> Statement | None:
     """Return the newer statement, or None if nothing tells."""
     if one.day and other.day and one.day != other.day:
         return max(one, other, key=lambda statement: statement.day)
+    if one.hit.entry and other.hit.entry:
+        moments = [each.entry.valid_from for each in (one.hit.entry, other.hit.entry)]
+        return None if moments[0] == moments[1] else (one if moments[0] > moments[1] else other)
     if one.hit.path == other.hit.path and (one.hit.source == "sessions" or _LOG.search(one.hit.path)):
         return max(one, other, key=lambda statement: statement.hit.start_line)
     if one.said.announces != other.said.announces:
@@ -309,25 +342,12 @@ def _newer(one: _Statement, other: _Statement) -> _Statement | None:
     return None
 
 
-def _replaces(newer: _Statement, older: _Statement, contradicts: Contradicts) -> bool:
-    """Return whether the newer statement says otherwise about the same thing."""
-    new, old = newer.said, older.said
-    if not old.words or not new.words - old.words:
+def _contradicts(newer: Statement, older: Statement, contradicts: Contradicts) -> bool:
+    """Return whether the newer statement says otherwise about the same thing, by its words."""
+    new, old = newer.said.words, older.said.words
+    if not old or not new - old or min(len(new - old), len(old - new)) > MAX_WORDS:
         return False
-    if min(len(new.words - old.words), len(old.words - new.words)) > MAX_WORDS:
-        return False
-    if contradicts(old.text, new.text):
-        return True
-    low, high = sorted((newer.hit.confidence or 0.0, older.hit.confidence or 0.0))
-    if not new.announces or low < MIN_RATIO * high or max(len(new.words), len(old.words)) > MAX_WORDS:
-        return False
-    asked, shared = (
-        newer.asked & older.asked,
-        len(new.words & old.words) / min(len(new.words), len(old.words)),
-    )
-    if new.numbers - old.numbers and old.numbers - new.numbers:
-        return len(asked) >= MIN_ASKED and shared >= MIN_BESIDE_NUMBERS
-    return bool(asked) and newer.day > older.day and shared >= MIN_SHARED
+    return contradicts(older.said.text, newer.said.text)
 
 
 def _place(hit: Hit) -> str:

@@ -100,7 +100,7 @@ def _about_pairs(context: EntryContext, entries: Sequence[Entry]) -> Iterator[Au
             if not kind and (pair.cosine or 0.0) >= NEAR and judged < MAX_JUDGED:
                 judged += 1
                 found, chance = change(context.options.judge, earlier.text, later.text)
-                kind = "contradiction" if found in ("retired", "newer") else ""
+                kind = "contradiction" if found else ""
                 why = f"the later one probably replaced the earlier one ({chance:.0%})"
                 is_sure = found == "retired" and is_readable(pair) and earlier.trust == later.trust
             if not kind and (pair.cosine or 0.0) >= NEAR_DUPLICATE:
