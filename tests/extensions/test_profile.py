@@ -53,7 +53,8 @@ def test_a_profile_has_an_exact_statement_in_each_section(memory: Memory, said: 
     )
     assert profile.tokens <= 400
     project = [line.text for line in memory.profile(project=True).lines]
-    assert project == [said["projects"], said["plans"]]
+    assert project == [said["projects"]]
+    assert f"{said['plans']} ({today}, for 2099-05-06, entry:" in profile.text
 
 
 def test_only_the_newest_in_force_is_in_a_profile(memory: Memory) -> None:
@@ -134,6 +135,14 @@ def test_edits_between_the_marks_become_statements(memory: Memory, workspace: Pa
         "我对花生过敏",
         "I live in Graz",
     ]
+
+
+def test_a_plan_is_written_with_its_days_and_not_learned_again(memory: Memory, workspace: Path) -> None:
+    memory.remember("The launch of the harbour site is planned for 2099-07", "project_context")
+    assert [one.changed for one in refresh(memory)] == [True, True]
+    assert ", for 2099-07, entry:" in (workspace / "PROJECT.md").read_text("utf-8")
+    assert refresh(memory) == [Kept("USER.md"), Kept("PROJECT.md")]
+    assert len(memory.entries.list()) == 1
 
 
 def test_a_line_whose_entry_was_erased_does_not_come_back(memory: Memory, workspace: Path) -> None:

@@ -18,7 +18,7 @@ from memoriter.entries.capture_rules import MINE
 from memoriter.entries.relation import contradicts
 from memoriter.recall.render import Language, Whose, language_of
 from memoriter.records import IMPORTED, Entry, EntryType, Trust
-from memoriter.search.when import plan_of
+from memoriter.search.when import name_days, plan_of
 from memoriter.text import estimate_tokens
 
 Section = Literal["about", "preferences", "people", "projects", "plans"]
@@ -69,6 +69,8 @@ class ProfileLine:
     #: The day since which it holds.
     date: str | None
     whose: Whose
+    #: The days of a plan, such as "2026-07".
+    planned: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ class Profile:
 def markdown_line(line: ProfileLine) -> str:
     """Return a statement as a list item, with its day and the beginning of its citation."""
     whose = "" if line.whose == "owner" else f", {line.whose}"
-    return f"- {' '.join(line.text.split())} ({line.date or '?'}, {line.citation[:14]}{whose})"
+    planned = f", for {line.planned}" if line.planned else ""
+    return f"- {' '.join(line.text.split())} ({line.date or '?'}{planned}, {line.citation[:14]}{whose})"
 
 
 def whose_words(trust: Trust, source: str | None) -> Whose:
@@ -126,7 +129,7 @@ def make_profile(
     lists: dict[Section, list[Entry]] = {section: [] for section in SECTIONS}
     for entry in sorted(entries, key=_rank):
         section = section_of(entry, today) if entry.trust in PROFILED and entry.state == "active" else None
-        is_wanted = not project or section in ("projects", "plans") or entry.type == "workflow"
+        is_wanted = not project or section == "projects" or entry.type in ("workflow", "project_context")
         if section and is_wanted and len(lists[section]) < MAX_CONSIDERED:
             lists[section].append(entry)
     in_turn = zip_longest(*(_newest(found) for found in lists.values()))
@@ -164,4 +167,6 @@ def _newest(entries: Sequence[Entry]) -> list[Entry]:
 
 def _line(section: Section, entry: Entry) -> ProfileLine:
     whose = whose_words(entry.trust, entry.source)
-    return ProfileLine(section, entry.text, f"entry:{entry.id}", entry.day, whose)
+    plan = plan_of(entry)
+    planned = name_days(plan) if plan else None
+    return ProfileLine(section, entry.text, f"entry:{entry.id}", entry.day, whose, planned)

@@ -119,6 +119,7 @@ class ProfileLineJson(Shape):
     citation: str
     date: str | None = Field(description="The day since which it holds.")
     whose: str = Field(description="Whose words it is: `owner`, `agent` or `imported`.")
+    planned: str | None = omitted_if_none("The days of a plan.")
 
 
 class ProfileResult(Shape):

@@ -32,7 +32,9 @@ FILES = {"USER.md": False, "PROJECT.md": True}
 WRITTEN = 5.0
 
 _BLOCK = re.compile(rf"<!-- memoriter: profile\b[^\n]*?-->(?P<inner>.*?){re.escape(END)}", re.DOTALL)
-_LINE = re.compile(r"[-*+] +(?P<text>.*?)(?: \((?:[\d-]{10}|\?), (?P<ref>entry:[0-9a-f]{8})(?:, \w+)?\))?")
+_LINE = re.compile(
+    r"[-*+] +(?P<text>.*?)(?: \((?:[\d-]{10}|\?)(?:, for [\dto -]+)?, (?P<ref>entry:[0-9a-f]{8})(?:, \w+)?\))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
