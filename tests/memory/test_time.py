@@ -11,6 +11,7 @@ import pytest
 from memoriter import Memory
 from memoriter.errors import BadArgument
 from memoriter.records import Turn
+from memoriter.tools.table import call
 
 
 def at(day: str) -> float:
@@ -58,6 +59,8 @@ def test_a_search_of_an_earlier_day_answers_with_what_was_valid_then(
     old, new = say(memory, "2024-02-03", first), say(memory, "2025-05-01", second)
     assert memory.entries.get(old).superseded_by == new
     assert memory.entries.get(old).valid_until(memory.entries.get(new)) == at("2025-05-01")
+
+    assert call(memory, "entries.get", {"id": old})["validUntil"] == at("2025-05-01")
 
     def found(**arguments: Any) -> list[tuple[str, str | None]]:
         return [(hit.path, hit.superseded_by) for hit in memory.search(query, **arguments).hits]

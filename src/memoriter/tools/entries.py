@@ -238,6 +238,7 @@ class EntryGetResult(Shape):
     related: list[EntryJson]
     supersedes: list[EntryJson]
     superseded_by: str | None
+    valid_until: float | None = Field(description="When its successor became true, or when it expires.")
     recalls: list[RecallJson]
     provenance: ProvenanceJson
 
@@ -290,7 +291,9 @@ def _get(call: Call[IdArguments]) -> EntryGetResult:
     said = call.memory.notes.find_quote(entry.session, entry.text) if entry.session else None
     transcript = {"path": said[0], "line": said[1]} if said else None
     provenance = {"session": entry.session, "source": entry.source, "transcript": transcript}
-    computed = {"superseded_by": entry.superseded_by, "provenance": provenance}
+    successors = call.memory.entries.get_many([entry.superseded_by] if entry.superseded_by else [])
+    until = entry.valid_until(successors.get(entry.superseded_by or ""))
+    computed = {"superseded_by": entry.superseded_by, "valid_until": until, "provenance": provenance}
     return EntryGetResult.model_validate(
         {field.name: getattr(found, field.name) for field in fields(found)} | computed
     )
