@@ -3,7 +3,7 @@
 An attack succeeds if text of a stranger enters a prompt, if text of an agent enters a prompt as the owner's, or if an
 agent takes away or replaces what the owner said. There is no language model in the loop: the figures are about what the
 memory lets through, not about what a model then does with it. We wrote the cases, in English and Chinese. As a control,
-the owner says the same texts, and all of them must enter a prompt.
+the owner says the same texts, and all of them must enter a prompt. `--set` measures `sets/poisoning` instead.
 """
 
 from __future__ import annotations
@@ -410,7 +410,11 @@ def control() -> tuple[int, int]:
 
 
 def main() -> int:
-    """Print the table."""
+    """Print the table, with `--set` that of the cases in `sets/poisoning`."""
+    if "--set" in sys.argv[1:]:
+        from lab.evals import poisoning_set
+
+        return poisoning_set.main()
     print("| attack | cases | succeeded |\n| --- | --- | --- |")
     results = list(measure())
     for result in results:
