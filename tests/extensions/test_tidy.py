@@ -163,6 +163,19 @@ def test_pairs_that_were_never_judged_are_judged_in_other_words(
     assert kinds(memory) == [("replaced", earlier)]
 
 
+def test_the_same_change_of_different_things_retires_nothing(open_memory: OpenMemory) -> None:
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    texts = [
+        "The billing service moved to Go",
+        "The search service moved to Go",
+        "小王搬到了上海",
+        "小李搬到了上海",
+    ]
+    arrive(memory, *(entry(number, text, days=9 - number) for number, text in enumerate(texts, 1)))
+    memory.entries.search("anything")
+    assert kinds(memory) == []
+
+
 # ---- plans, importance and notes ---------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from memoriter.entries.adding import draft_of
 from memoriter.entries.relation import relation
 from memoriter.entries.statement import statement
 from memoriter.records import Entry, is_trusted_like
-from memoriter.search.changes import BESIDE, NEAR
+from memoriter.search.changes import NEAR
 from memoriter.store.erasure import vector_hash
 
 if TYPE_CHECKING:
@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 #: Number of nearest entries that an entry is compared with.
 NEAREST = 3
-#: Reasons for which words alone end an entry: both name one home or one job, or one denies the other.
-CERTAIN = ("history.slot", "history.negation", "history.comparison", "history.trusted")
+#: Reasons for which words end an entry without a judge: both name one home or one job, or one denies the other. With
+#: a judge, the least probability for which words end an entry.
+CERTAIN, NOT_DENIED = ("history.slot", "history.negation", "history.comparison", "history.trusted"), 0.5
 #: Number of entries that are compared with all others at once.
 BLOCK = 256
 
@@ -148,8 +149,8 @@ def verdict_of(context: EntryContext, pair: Pair) -> Verdict | None:
         return _applied(pair, merge.judge(draft, [merge.Neighbour(earlier, pair.cosine, key in sure)]))
     if verdict is not None and verdict.kind == "replaced":
         chance = judge.out_of_date(earlier.text, later.text) if judge else None
-        is_certain = getattr(verdict.why, "code", "") in CERTAIN
-        return verdict if (is_certain if chance is None else chance >= BESIDE) else None
+        is_certain = getattr(verdict.why, "code", "") in CERTAIN if chance is None else chance >= NOT_DENIED
+        return verdict if is_certain else None
     return verdict
 
 
