@@ -56,10 +56,15 @@ class Person:
         return self.root / name
 
     def run(self, folder: Path, *words: object, fails: bool = False) -> str:
+        output, errors = self.streams(folder, *words, fails=fails)
+        return errors if fails else output
+
+    def streams(self, folder: Path, *words: object, fails: bool = False) -> tuple[str, str]:
+        """Run a command; return standard output and standard error."""
         done = self._run_forked([str(word) for word in words], self.environ, b"", folder)
         assert (done.returncode != 0) == fails, done.stdout + done.stderr
         assert b"Traceback" not in done.stderr
-        return (done.stderr if fails else done.stdout).decode()
+        return done.stdout.decode(), done.stderr.decode()
 
     def found(self, folder: Path, *words: object) -> list[str]:
         return [hit["path"] for hit in json.loads(self.run(folder, "search", "--json", *words))["results"]]
@@ -172,6 +177,47 @@ def test_changing_folders_does_not_replace_an_index(person: Person) -> None:
     for folder, files in ((one, 3), (two, 1)):
         report = json.loads(person.run(folder, "index", "--json"))
         assert (report["files"], report["unchanged"]) == (files, files)
+
+
+class TestCommandsElsewhere:
+    """Commands in a folder that is not the workspace they use."""
+
+    @pytest.fixture
+    def vault(self, person: Person) -> Path:
+        vault = person.folder("user/vault")
+        person.run(vault, "init", "--all-notes")
+        return vault
+
+    @pytest.mark.parametrize(
+        "words", [("search", "heron"), ("search", "heron", "--json"), ("list", "--json")]
+    )
+    def test_name_the_workspace_on_standard_error(
+        self, person: Person, vault: Path, words: tuple[str, ...]
+    ) -> None:
+        output, errors = person.streams(person.user, *words)
+        assert errors == "memoriter: The workspace is ~/vault.\n"
+        assert output == person.run(vault, *words)
+
+    @pytest.mark.parametrize("note", ["MEMORY.md", "memory/zebra.md"])
+    def test_offer_to_set_up_a_folder_with_notes(self, person: Person, vault: Path, note: str) -> None:
+        other = person.folder("other", {note: "The zebra is striped.\n"})
+        output, errors = person.streams(other, "search", "zebra")
+        assert output.startswith("Nothing relevant found.")
+        assert errors == (
+            "memoriter: The workspace is ~/vault. The current folder has notes but is not set up: "
+            "run `memoriter init .`.\n"
+        )
+        assert vault != other
+        person.run(other, "init", ".")
+        assert person.found(other, "zebra") == [note]
+
+    def test_say_nothing_in_the_workspace_or_if_it_is_named(self, person: Person, vault: Path) -> None:
+        for folder, words in (
+            (vault, ()),
+            (vault / "Projekte", ()),
+            (person.user, ("--workspace", vault)),
+        ):
+            assert person.streams(folder, "search", "heron", *words)[1] == ""
 
 
 class TestCollections:

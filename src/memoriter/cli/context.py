@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 #: A text that needs no quotes.
 Words = list[str]
+#: Variables that name a workspace.
+WORKSPACE_VARIABLES = ("MEMORITER_WORKSPACE", "MEMORY_DIR")
 
 
 def join_words(words: Words, if_empty: str) -> str:
@@ -70,8 +72,27 @@ class GlobalOptions:
         # A command ends with its answer, so embedding in the background is left to `memoriter index`.
         settings = self.settings(**{"embedding.background": False})
         self._check_folders(settings)
+        self._name_workspace(settings)
         with self.open(settings) if self.open else Memory.open(settings=settings) as memory:
             yield memory
+
+    def _name_workspace(self, settings: Settings) -> None:
+        """Print the workspace on stderr if it is not the current folder, and offer to set that up if it has notes."""
+        import sys
+
+        from memoriter.cli.render import plain, shorten_home
+
+        here, workspace = (self.cwd or Path.cwd()).resolve(), settings.workspace.resolve()
+        is_named = self.workspace is not None or settings.store.is_shared
+        if is_named or here == workspace or workspace in here.parents:
+            return
+        has_notes = any((here / name).exists() for name in ("MEMORY.md", "memory.md", "memory"))
+        if settings.origin("workspace") in WORKSPACE_VARIABLES and not has_notes:
+            return
+        offer = (
+            " The current folder has notes but is not set up: run `memoriter init .`." if has_notes else ""
+        )
+        sys.stderr.write(plain(f"memoriter: The workspace is {shorten_home(workspace)}.{offer}\n"))
 
     def _check_folders(self, settings: Settings) -> None:
         """Refuse named folders that do not exist. Opening the memory would create an index for a mistyped name."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memoriter.cli import render
-from memoriter.cli.context import GlobalOptions, Json
+from memoriter.cli.context import WORKSPACE_VARIABLES, GlobalOptions, Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -35,8 +35,6 @@ WORKSPACE_YAML = "# memoriter: this folder is a workspace.\n"
 
 #: The settings file of a workspace.
 MARKER = ".memoriter.yaml"
-#: Origins of a workspace that was named for this command alone.
-VARIABLES = ("MEMORITER_WORKSPACE", "MEMORY_DIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ def _chosen_folder(options: GlobalOptions, path: Path | None) -> GlobalOptions:
     folder = path or options.workspace
     if folder is None:
         settings, folder = options.settings(), Path.cwd()
-        if settings.origin("workspace") in VARIABLES:
+        if settings.origin("workspace") in WORKSPACE_VARIABLES:
             return options
         if folder.resolve() in (Path.home().resolve(), Path(folder.anchor)):
             folder = settings.workspace
@@ -197,7 +195,7 @@ def _set_default(options: GlobalOptions, workspace: Path, *, replace_other: bool
     from memoriter.config.editing import change_value
     from memoriter.config.loading import owner_path
 
-    if any(os.environ.get(name) for name in VARIABLES) and not replace_other:
+    if any(os.environ.get(name) for name in WORKSPACE_VARIABLES) and not replace_other:
         return []
     path = owner_path(options.config, options.arguments())
     is_changed = change_value(
