@@ -66,6 +66,24 @@ class Person:
         assert b"Traceback" not in done.stderr
         return done.stdout.decode(), done.stderr.decode()
 
+    def answer(self, folder: Path, answer: str, *words: str) -> tuple[int, str]:
+        """Run a command in a terminal and answer its question; return its status and what it prints."""
+        ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "memoriter", *words]
+        with subprocess.Popen(
+            command, cwd=folder, env=self.environ, stdin=theirs, stdout=theirs, stderr=theirs
+        ) as process:
+            os.close(theirs)
+            os.write(ours, f"{answer}\n".encode())
+            printed = b""
+            while True:
+                try:
+                    printed += os.read(ours, 4096)
+                except OSError:  # the terminal was closed
+                    break
+        os.close(ours)
+        return process.returncode, printed.decode()
+
     def found(self, folder: Path, *words: object) -> list[str]:
         return [hit["path"] for hit in json.loads(self.run(folder, "search", "--json", *words))["results"]]
 
@@ -96,32 +114,33 @@ def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person:
 def test_init_without_a_terminal_says_which_notes_it_does_not_index(person: Person) -> None:
     vault = person.folder("vault")
     printed = person.run(vault, "init")
-    assert "not indexed: 3. To index them, run `memoriter init --all-notes`." in printed
+    assert f"not indexed: 3. To index them, run `memoriter init {vault} --all-notes`." in printed
     assert person.found(vault, "heron") == []
-    assert "4 notes in 3 folders." in person.run(vault, "init", "--all-notes")
+    assert "4 notes in 3 folders." in person.run(person.user, "init", vault, "--all-notes")
     assert person.found(vault, "heron") == ["Inbox.md"]
 
 
 @pytest.mark.parametrize(("answer", "found"), [("y", ["Inbox.md"]), ("n", [])])
 def test_init_asks_in_a_terminal(person: Person, answer: str, found: list[str]) -> None:
     vault = person.folder("vault")
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "memoriter", "init"]
-    environ = person.environ
-    with subprocess.Popen(
-        command, cwd=vault, env=environ, stdin=theirs, stdout=theirs, stderr=theirs
-    ) as process:
-        os.close(theirs)
-        os.write(ours, f"{answer}\n".encode())
-        printed = b""
-        while True:
-            try:
-                printed += os.read(ours, 4096)
-            except OSError:  # the terminal was closed
-                break
-    os.close(ours)
-    assert (process.returncode, b"has 3 notes in 3 folders. Index all of them? [Y/n]" in printed) == (0, True)
+    status, printed = person.answer(vault, answer, "init")
+    assert (status, "has 3 notes in 3 folders. Index all of them? [Y/n]" in printed) == (0, True)
     assert person.found(vault, "heron") == found
+
+
+@pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 1)])
+def test_init_asks_before_it_creates_a_folder(person: Person, answer: str, status: int) -> None:
+    folder = person.user / "typo/deep"
+    done, printed = person.answer(person.user, answer, "init", "typo/deep")
+    assert (done, f"There is no folder {folder}. Create it? [y/N]" in printed) == (status, True)
+    assert folder.is_dir() == (answer == "y")
+
+
+@pytest.mark.parametrize("words", [(), ("--yes",), ("--json",)])
+def test_init_without_a_question_says_that_it_creates_a_folder(person: Person, words: tuple[str]) -> None:
+    folder = person.user / "new"
+    _, errors = person.streams(person.user, "init", "new", *words)
+    assert (errors, folder.is_dir()) == (f"memoriter: There is no folder {folder}. It is created.\n", True)
 
 
 def test_init_sets_up_the_named_the_empty_and_the_default_folder(person: Person) -> None:

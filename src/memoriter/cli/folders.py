@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -66,6 +67,9 @@ def init(
             "asked.",
         ),
     ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Create a missing folder without a question.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Set up a folder of notes as a workspace, and index it. Existing files are kept."""
@@ -73,6 +77,8 @@ def init(
 
     options, named = _chosen_folder(context.obj, path), context.obj.workspace is not None
     settings = options.settings()
+    if (path or named) and not settings.workspace.exists():
+        _announce_folder(settings.workspace, ask=not (yes or as_json))
     every = _list_notes(settings)
     if all_notes is None:
         all_notes = _ask_about_notes(settings, every, as_json=as_json)
@@ -119,6 +125,15 @@ def _chosen_folder(options: GlobalOptions, path: Path | None) -> GlobalOptions:
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{str(folder)!r} is not a folder.", param_hint="PATH")
     return replace(options, workspace=folder.expanduser().absolute())
+
+
+def _announce_folder(folder: Path, *, ask: bool) -> None:
+    """Ask whether to create a folder, which may be mistyped. Without a terminal, say that it is created."""
+    missing = f"There is no folder {render.plain(str(folder))}."
+    if ask and sys.stdin.isatty() and sys.stdout.isatty():
+        typer.confirm(f"{missing} Create it?", abort=True)
+    else:
+        sys.stderr.write(f"memoriter: {missing} It is created.\n")
 
 
 def _list_notes(settings: Settings) -> set[str]:
@@ -214,8 +229,9 @@ def _print_report(report: SetupReport, indexed: SyncReport | None) -> None:
     if report.notes:
         out.print(f"{count_notes(report.notes, report.folders)}.")
     if report.not_indexed:
+        command = f"memoriter init {quote(str(report.workspace))} --all-notes"
         others = f"Other Markdown files in this folder, which are not indexed: {report.not_indexed}."
-        out.print(f"{others} To index them, run `memoriter init --all-notes`.", style="yellow")
+        out.print(f"{others} To index them, run `{command}`.", style="yellow")
     if indexed and indexed.files:
         render.sync_report(indexed)
     first = "" if indexed and indexed.chunks else "write a note under memory/, then "
