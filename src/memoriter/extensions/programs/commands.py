@@ -185,7 +185,11 @@ def _find_host(name: str) -> Host:
     try:
         return find_host(name)
     except BadArgument as error:
-        raise typer.BadParameter(str(error), param_hint="HOST") from error
+        from memoriter.extensions.programs.mcp import LOCATIONS
+
+        client = name if name in LOCATIONS else "json"
+        hint = f"Other programs use MCP: run `memoriter mcp --print-config {client}`."
+        raise typer.BadParameter(f"{error} {hint}", param_hint="HOST") from error
 
 
 def _request(
