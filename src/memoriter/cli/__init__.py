@@ -106,7 +106,7 @@ def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> i
 
 
 def _report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
-    message = error.format_message()
+    message = _suggest_option(error) or error.format_message()
     for pydantic, plain in _PLAIN_WORDS.items():
         message = message.replace(pydantic, plain)
     if type(error).__name__ == "NoArgsIsHelpError":  # typer does not export it; its message is the help
@@ -120,6 +120,18 @@ def _report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     # Claude Code treats status 2 as a veto. It may have called a hook with a wrong option before the first word.
     is_unknown = context is None or context.parent is None
     return 1 if is_unknown and "hook" in arguments else error.exit_code
+
+
+def _suggest_option(error: typer.TyperException) -> str:
+    """Return the message for an unknown option, with the nearest option of the command or all of them."""
+    context: typer.Context | None = getattr(error, "ctx", None)
+    if type(error).__name__ != "NoSuchOption" or context is None:
+        return ""
+    from memoriter.extension import suggest
+
+    own = [option for parameter in context.command.params for option in parameter.opts]
+    known = [option for option in [*own, "--help"] if option.startswith("--")]
+    return f"{getattr(error, 'message', '')}. {suggest(getattr(error, 'option_name', ''), known)}"
 
 
 def _report(

@@ -283,6 +283,14 @@ def call(
         raise typer.Exit(1)
 
 
+@app.command("help", epilog="Example: memoriter help search")
+def show_help(
+    words: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="Command to explain.")] = None,
+) -> None:
+    """Show the help of a command, or of the program."""
+    program()(args=[*(words or ()), "--help"], prog_name="memoriter", standalone_mode=False)
+
+
 entries.register(app)
 sessions.register(app)
 server.register(app)

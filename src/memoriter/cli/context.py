@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 #: A text that needs no quotes.
 Words = list[str]
+#: The index reads no more of a note.
+MAX_INPUT_BYTES = 4 * 1024 * 1024
 #: Variables that name a workspace.
 WORKSPACE_VARIABLES = ("MEMORITER_WORKSPACE", "MEMORY_DIR")
 
@@ -31,6 +33,22 @@ def join_words(words: Words, if_empty: str) -> str:
     if not text:
         raise typer.BadParameter(if_empty)
     return text
+
+
+def read_words(words: Words, if_empty: str) -> str:
+    """Return the words of a text, or standard input for "-". It must be UTF-8 and small enough for the index."""
+    if words != ["-"]:
+        return join_words(words, if_empty)
+    import sys
+
+    data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
+    if len(data) > MAX_INPUT_BYTES:
+        raise typer.BadParameter("Standard input has more than 4 MiB. Nothing was stored.")
+    try:
+        return join_words([data.decode()], if_empty)
+    except UnicodeDecodeError as error:
+        message = f"Standard input is not UTF-8 text (byte {error.start}). Nothing was stored."
+        raise typer.BadParameter(message) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +145,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "Entries": {
         "add": "Remember one statement: a preference, decision or fact.",
         "list": "List entries, newest first.",
+        "edit": "Change the text of an entry.",
         "forget": "Forget entries. `undo` restores them for a while.",
         "undo": "Undo the newest change. Repeat it to step back further.",
         "redo": "Make the change again that was undone last.",
@@ -162,6 +181,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "stats": "Count files, chunks, bytes and entries.",
         "config": "Show or change settings.",
         "cleanup": "Mark expired entries and erase old ones.",
+        "help": "Show the help of a command.",
     },
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memoriter.cli import entry_tables, render
-from memoriter.cli.context import Json, Words, join_words
+from memoriter.cli.context import Json, Words, read_words
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -36,6 +36,9 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command(epilog="Example: memoriter add 'I prefer tabs' --type user_preference --importance 4")(add)
     app.command("list", epilog="Example: memoriter list --type fact --limit 20")(list_)
+    app.command(epilog="Examples: memoriter edit 1f0c2a9e · memoriter edit 1f0c2a9e --text 'I prefer tea'")(
+        edit
+    )
     app.command(epilog="Example: memoriter history 1f0c2a9e")(history)
     app.command(epilog="Examples: memoriter undo · memoriter undo 1f0c2a9e")(undo)
     app.command(epilog="Examples: memoriter redo · memoriter redo 1f0c2a9e")(redo)
@@ -53,7 +56,10 @@ def register(app: typer.Typer) -> None:
 
 def add(
     context: typer.Context,
-    words: Annotated[Words, typer.Argument(metavar="TEXT", help="One statement to remember.")],
+    words: Annotated[
+        Words,
+        typer.Argument(metavar="TEXT", help="One statement to remember. '-': read it from standard input."),
+    ],
     type_: Type = None,
     importance: Annotated[
         float,
@@ -71,7 +77,7 @@ def add(
     `add` is for single statements about you and your work. `save` writes longer text to a note.
     """
 
-    text = join_words(words, "The statement is empty.")
+    text = read_words(words, "The statement is empty.")
     with context.obj.memory() as memory:
         remembered = memory.entries.add(
             text,
@@ -124,6 +130,27 @@ def list_(
         as_json,
         lambda tools: tools.entries.EntryListResult.of(page, "updated"),
         lambda: entry_tables.entries(page.entries, state="undone" if undone else None),
+    )
+
+
+def edit(
+    context: typer.Context,
+    entry_id: Annotated[str, typer.Argument(help="Entry id, or a unique prefix of it.")],
+    text: Annotated[
+        str | None, typer.Option(help="The new text (default: edit the text in $EDITOR).", show_default=False)
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Change the text of an entry. `undo` restores the old one."""
+    with context.obj.memory() as memory:
+        entry = memory.entries.get(entry_id)
+        new = entry_tables.edit_text(entry.text) if text is None else text
+        if new.strip() != entry.text:
+            entry = memory.entries.update(entry.id, if_seq=entry.seq, text=new.strip())
+    render.show(
+        as_json,
+        lambda tools: tools.entry_changes.EditResult(entry=tools.entries.EntryJson.model_validate(entry)),
+        lambda: entry_tables.entries([entry]),
     )
 
 

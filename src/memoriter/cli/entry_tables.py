@@ -174,6 +174,27 @@ def write_private(path: Path, lines: Iterable[str]) -> int:
 CLEAR_LEAD = 0.1
 
 
+def edit_text(text: str) -> str:
+    """Let the user change a text in an editor. Raises `BadArgument` if there is none, or if it fails."""
+    import shlex
+    import subprocess
+    import tempfile
+
+    from memoriter.errors import BadArgument
+
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not editor:
+        raise BadArgument("No editor is set: set EDITOR, or pass the new text with --text.")
+    with tempfile.TemporaryDirectory(prefix="memoriter-") as folder:  # only its owner can read it
+        file = Path(folder, "entry.txt")
+        file.write_text(f"{text}\n", encoding="utf-8")
+        try:
+            subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603 - the user's own editor
+            return file.read_text(encoding="utf-8")
+        except (OSError, ValueError, subprocess.CalledProcessError) as error:
+            raise BadArgument(f"The editor {editor!r} failed: {error}. Nothing was changed.") from error
+
+
 def clear_candidate(result: Receipt) -> Entry | None:
     """Return the one candidate that is probably meant. A person can be asked about it."""
     from memoriter.records import level_of

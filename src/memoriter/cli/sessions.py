@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import signal
 import sys
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memoriter.cli import render
-from memoriter.cli.context import GlobalOptions, Json, Words, join_words
+from memoriter.cli.context import GlobalOptions, Json, Words, join_words, read_words
 
 if TYPE_CHECKING:
     from memoriter.agent.service import Synced
@@ -58,17 +57,10 @@ def save(
     `save` writes text that people read to a file. `add` remembers one statement, which can be merged, replaced and
     forgotten.
     """
-    text = _read_standard_input() if words == ["-"] else join_words(words, "The note is empty.")
+    text = read_words(words, "The note is empty.")
     tag_list = [tag.strip() for tag in tags.split(",") if tag.strip()]
     with context.obj.memory() as memory:
         _print_saved(memory.save(text, title, tag_list, category), as_json)
-
-
-def _read_standard_input() -> str:
-    """Read piped text. Invalid bytes are replaced in every locale."""
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")
-    return sys.stdin.read()
 
 
 def summarise(

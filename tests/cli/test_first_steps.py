@@ -1,0 +1,108 @@
+"""Commands and mistakes of people who try the program for the first time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import Run
+
+
+@pytest.fixture
+def entry(memoriter: Run) -> str:
+    """The id of an entry."""
+    return str(json.loads(memoriter("add", "I drink tea", "--json").stdout)["entry"]["id"])
+
+
+def texts(memoriter: Run) -> list[str]:
+    return [entry["text"] for entry in json.loads(memoriter("list", "--json").stdout)["entries"]]
+
+
+class TestEdit:
+    def test_changes_the_text_of_an_entry_until_undo(self, memoriter: Run, entry: str) -> None:
+        done = memoriter("edit", entry[:8], "--text", "I drink green tea", "--json")
+        assert json.loads(done.stdout)["entry"]["text"] == "I drink green tea"
+        assert texts(memoriter) == ["I drink green tea"]
+        memoriter("undo")
+        assert texts(memoriter) == ["I drink tea"]
+
+    def test_opens_the_editor(self, memoriter: Run, entry: str) -> None:
+        done = memoriter("edit", entry, EDITOR="sed -i s/tea/coffee/", VISUAL="")
+        assert (done.returncode, done.stderr, texts(memoriter)) == (0, "", ["I drink coffee"])
+
+    @pytest.mark.parametrize(
+        ("editor", "sentence"),
+        [
+            ("", "No editor is set: set EDITOR, or pass the new text with --text."),
+            (
+                "false",
+                "The editor 'false' failed: Command '[",
+            ),
+            ("no-such-editor", "The editor 'no-such-editor' failed: [Errno 2]"),
+        ],
+    )
+    def test_without_an_editor_says_so(self, memoriter: Run, entry: str, editor: str, sentence: str) -> None:
+        done = memoriter("edit", entry, EDITOR=editor, VISUAL="")
+        assert (done.returncode, done.stderr[: len(sentence) + 11]) == (1, f"memoriter: {sentence}")
+        assert texts(memoriter) == ["I drink tea"]
+
+    def test_refuses_an_empty_text_and_an_unknown_entry(self, memoriter: Run, entry: str) -> None:
+        assert memoriter("edit", entry, "--text", " ").returncode == 1
+        assert memoriter("edit", "nothing", "--text", "tea").returncode == 1
+        assert texts(memoriter) == ["I drink tea"]
+
+
+class TestStandardInput:
+    def test_is_a_statement(self, memoriter: Run) -> None:
+        assert memoriter("add", "-", stdin="我喜欢喝茶\n".encode()).returncode == 0
+        assert texts(memoriter) == ["我喜欢喝茶"]
+
+    @pytest.mark.parametrize("command", ["add", "save"])
+    @pytest.mark.parametrize(
+        ("data", "sentence"),
+        [
+            (b"caf\xe9 opens", "Standard input is not UTF-8 text (byte 3). Nothing was stored."),
+            (b"tea " * (10 << 20), "Standard input has more than 4 MiB. Nothing was stored."),
+        ],
+        ids=["bytes", "size"],
+    )
+    def test_that_cannot_be_stored_is_refused(
+        self, memoriter: Run, workspace: Path, command: str, data: bytes, sentence: str
+    ) -> None:
+        before = sorted(workspace.rglob("*"))
+        done = memoriter(command, "-", stdin=data)
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"Error: Invalid value: {sentence}")
+        assert (texts(memoriter), sorted(workspace.rglob("*"))) == ([], before)
+
+
+@pytest.mark.parametrize("words", [[], ["search"], ["token", "create"]])
+def test_help_is_also_a_command(memoriter: Run, words: list[str]) -> None:
+    shown = memoriter("help", *words)
+    assert (shown.returncode, shown.stdout) == (0, memoriter(*words, "--help").stdout)
+
+
+def test_help_of_an_unknown_command_suggests_one(memoriter: Run) -> None:
+    done = memoriter("help", "serch")
+    assert (done.returncode, "Did you mean 'search'" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["list", "--limt", "3"], "No such option: --limt. Did you mean '--limit'?"),
+        (["search", "--explian", "tea"], "No such option: --explian. Did you mean '--explain'?"),
+        (["undo", "--zzz"], "No such option: --zzz. Available: --json, --help."),
+    ],
+)
+def test_a_mistyped_option_gets_a_suggestion(memoriter: Run, words: list[str], sentence: str) -> None:
+    done = memoriter(*words)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"Error: {sentence}")
+
+
+@pytest.mark.parametrize(("host", "client"), [("cursor", "cursor"), ("emacs", "json")])
+def test_install_of_another_program_names_the_command_for_it(memoriter: Run, host: str, client: str) -> None:
+    done = memoriter("install", host)
+    sentence = f"Other programs use MCP: run `memoriter mcp --print-config {client}`."
+    assert (done.returncode, done.stderr.rstrip().endswith(sentence)) == (2, True)
+    assert memoriter("mcp", "--print-config", client).returncode == 0
