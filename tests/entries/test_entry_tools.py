@@ -36,6 +36,17 @@ def test_store_recall_and_forget(toolbox: Toolbox) -> None:
     assert toolbox.call("memory_forget", {})["error"] == "memory_forget needs either `memoryId` or `query`."
 
 
+@pytest.mark.requirement("B10")
+@pytest.mark.parametrize(
+    ("sent", "kept"), [(0.7, 3.8), (0.95, 4.8), (0, 1.0), (1, 1.0), (1.0, 1.0), (3, 3.0), (5, 5.0)]
+)
+def test_an_importance_below_one_is_on_the_scale_of_memory_lancedb(
+    toolbox: Toolbox, sent: float, kept: float
+) -> None:
+    stored = toolbox.call("memory_store", {"text": "I prefer green tea", "importance": sent})
+    assert stored["memory"]["importance"] == kept
+
+
 @pytest.mark.requirement("D9")
 def test_memory_and_its_actions(toolbox: Toolbox) -> None:
     added = toolbox.call(

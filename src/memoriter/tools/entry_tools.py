@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, Field
 
 from memoriter import logs
+from memoriter.entries.drafts import from_share
 from memoriter.errors import BadArgument, StoreError
 from memoriter.records import EntryHit, EntryType, Level, Receipt, Selection, Trust, level_of
 from memoriter.sentences import sentence
@@ -174,7 +175,9 @@ class StoreArguments(Arguments):
     """Arguments of `memory_store`."""
 
     text: str = Field(description="One statement, clear on its own.")
-    importance: float = Field(default=4.0, ge=1, le=5, description="From 1 to 5.")
+    importance: float = Field(
+        default=4.0, ge=0, le=5, description="From 1 to 5. Below 1: from 0 to 1, so 0.7 is 3.8."
+    )
     category: Category | None = Field(default=None, description="The kind of statement.")
     tags: list[str] = Field(default=[], description="Words to find it by.")
 
@@ -227,7 +230,8 @@ def _store(call: Call[StoreArguments]) -> RememberedJson:
     remembered = call.memory.entries.add(
         asked.text,
         asked.category,
-        importance=asked.importance,
+        # OpenClaw's memory-lancedb has the scale 0 to 1. A 1 is on the scale of this schema: the least.
+        importance=from_share(asked.importance) if asked.importance < 1 else asked.importance,
         category=asked.category,
         tags=tuple(asked.tags),
         trust="agent",
