@@ -141,6 +141,14 @@ def test_every_pattern_takes_linear_time() -> None:
         ("We will use Redis for the sessions.", "technical_decision"),
         ("Anna reports to Ben Carter.", "relationship"),
         ("This is important: never restart the scanner while it prints.", "fact"),
+        ("My daughter Mia starts school on 1 September 2027.", "relationship"),
+        ("my sister Ruth moved to Leeds", "relationship"),
+        ("My sister Ruth moved from Leeds to Porto.", "relationship"),
+        ("My cousin got married in Lyon.", "relationship"),
+        ("我妈妈对青霉素过敏", "relationship"),
+        ("我女儿小雨九月开始上小学。", "relationship"),
+        ("我爸退休了，现在住在昆明。", "relationship"),
+        ("我姐姐搬到了杭州。", "relationship"),
     ],
 )
 def test_statements_with_a_usual_trigger_are_captured(text: str, type_: str) -> None:
@@ -148,9 +156,37 @@ def test_statements_with_a_usual_trigger_are_captured(text: str, type_: str) -> 
     assert (draft.text, draft.type) == (text, type_)
 
 
+@pytest.mark.requirement("B13")
+@pytest.mark.parametrize(
+    ("text", "type_", "kept"),
+    [
+        (
+            "The spare key is under the blue pot, remember that.",
+            "fact",
+            "The spare key is under the blue pot.",
+        ),
+        ("I prefer window seats, please remember it!", "user_preference", "I prefer window seats!"),
+        ("the gate code changed in May, don't forget this", "fact", "The gate code changed in May"),
+        ("车位在地下二层 B17，记住。", "fact", "车位在地下二层 B17。"),
+        ("我喜欢靠窗的座位，请记住了", "user_preference", "我喜欢靠窗的座位"),
+        ("備用鑰匙在藍色花盆下面，幫我記住！", "fact", "備用鑰匙在藍色花盆下面！"),
+    ],
+)
+def test_a_statement_may_end_with_the_request_to_remember_it(text: str, type_: str, kept: str) -> None:
+    (draft,) = capture([Said("user", text)])
+    assert (draft.text, draft.type, draft.requested, draft.trust) == (kept, type_, True, "owner")
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "OK, remember that.",
+        "好的，记住了。",
+        "We talked about that library, I don't remember.",
+        "那个库叫什么来着，我不记得了。",
+        "My colleague started the build and it failed.",
+        "Write a story in which my sister Ruth moved to Leeds.",
+        "我妈妈对什么过敏",
         "Is it important to use HTTPS here?",
         "Let's go with the second option for now.",
         "The build always fails on line 3.",

@@ -15,6 +15,7 @@ from datetime import date
 from typing import Protocol
 
 from memoriter.entries.capture_rules import (
+    ASKED_LAST,
     EMAIL,
     FOREIGN,
     HYPOTHETICAL,
@@ -133,7 +134,9 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
         return None
     text = sentence
     if rule.explicit:
-        text = _EXPLICIT_ZH.sub("", _EXPLICIT.sub("", sentence))
+        if width(ASKED_LAST.sub("", sentence)) < 2 * MIN_WIDTH and ASKED_LAST.search(sentence):
+            return None  # "OK, remember that." is about something else
+        text = ASKED_LAST.sub("", _EXPLICIT_ZH.sub("", _EXPLICIT.sub("", sentence)))
         text = text[:1].upper() + text[1:]
         inner = rule_of(text)
         rule = inner._replace(explicit=True) if inner else rule

@@ -63,11 +63,21 @@ _AT_HAND_ZH = "代码|代碼|程式碼|测试|測試|查询|查詢|问题|問題
 
 # ---- what is kept --------------------------------------------------------------------------------------------
 
-_KIN = "wife|husband|son|daughter|mother|father|mom|mum|dad|brother|sister|partner|boss|manager|dog|cat|friend|colleague"
+_KIN = (
+    "wife|husband|son|daughter|mother|father|mom|mum|dad|brother|sister|partner|boss|manager|dog|cat|friend|colleague|"
+    "grandmother|grandfather|grandma|grandpa|aunt|uncle|cousin|niece|nephew|girlfriend|boyfriend"
+)
 _KIN_ZH = "妻子|太太|老婆|丈夫|老公|先生|儿子|兒子|女儿|女兒|妈妈|媽媽|爸爸|母亲|父亲|哥哥|姐姐|弟弟|妹妹|经理|經理|老板|老闆|同事|朋友|狗|猫|貓"
 _I = r"(?:^|[,;] |\band |\bbut )(?:i|i also|i really|i still|i now|personally,? i)"
 _ZH_I = r"(?:^|[，,；;])(?:我|本人|我个人|我個人|我自己)"
 _ADVERB = r"(?:现在|現在|目前|也|还|還|很|最|一直|真的|都|一般|通常|平时|平時|平常|上个月|上個月|去年|今年|已经|已經){0,3}"
+
+#: The request to remember what was just said, at the end of a sentence. "…, remember?" and "…, I remember" are none.
+ASKED_LAST = re.compile(
+    r"[,;–—-] ?(?:(?:so|and) )?(?:please )?(?:remember|note|keep in mind|don'?t forget) (?:it|that|this)(?:,? please)?(?=\s*[.!]*\s*$)"
+    r"|[，,；;\s](?:请|請|帮我|幫我|你要|要)?(?:记住|記住|记下|記下|记得|記得|记一下|記一下|别忘了|別忘了)(?:它|这个|這個|这点|這點|来|來|了|哦|啊|吧){0,2}(?=\s*[。！!.]*\s*$)",
+    re.IGNORECASE,
+)
 
 RULES: tuple[CaptureRule, ...] = (
     # the speaker asks to remember it
@@ -83,6 +93,7 @@ RULES: tuple[CaptureRule, ...] = (
         r"(?!你|刚|剛)(?!.{0,6}(?:吗|嗎))|^(?:别忘了|別忘了|不要忘了|不要忘记|不要忘記)(?=我|我们|我們)",
         explicit=True,
     ),
+    CaptureRule("fact", ASKED_LAST, explicit=True),
     # what the speaker calls important
     _rule("fact", r"^(?:this is |very |also )?important(?: note)?[:,] "),
     _rule("workflow", r"^(?:最|很|非常)?重要的(?:是|一点是)[：:，,]?(?!什么|什麼|哪|谁)"),
@@ -176,11 +187,15 @@ RULES: tuple[CaptureRule, ...] = (
     _rule(
         "relationship",
         rf"^[a-z]+ reports to [a-z]|\bmy (?:{_KIN})\b(?: [a-z]+)? (?:is|are|was|has|handles?|works?|lives?|goes|likes?|does|teaches|called)\b"
-        rf"|\b(?:is|are) my (?:{_KIN})\b",
+        rf"|\b(?:is|are) my (?:{_KIN})\b"
+        rf"|(?:^|[,;] |\band |\bbut )my (?:{_KIN})(?: [a-z]+)? (?:mov(?:ed|es) (?:to|from|in|out)|(?:starts|started) (?:school|work|university|college|nursery|kindergarten|a (?:new )?job|at)"
+        r"|turn(?:s|ed) \d|got (?:married|engaged|divorced)|married|graduate[sd]|stud(?:ies|ied)|retire[sd]|was born|died|passed away|prefers|loves|hates|can'?t eat|speaks)\b",
     ),
     _rule(
         "relationship",
-        rf"(?:^|[，,])我(?:们|們)?的?[小大]?(?:{_KIN_ZH}).{{0,6}}(?:是|叫|在|负责|負責|喜欢|住|做|教|岁|歲|上学|毕业|結婚|结婚)(?!谁|誰|什么)",
+        rf"(?:^|[，,])我(?:们|們)?的?[小大]?(?:{_KIN_ZH}).{{0,6}}(?:是|叫|在|负责|負責|喜欢|住|做|教|岁|歲|上学|毕业|結婚|结婚)(?!谁|誰|什么)"
+        rf"|(?:^|[，,])我(?:们|們)?(?:的|家)?[小大]?(?:{_KIN_ZH}|妈|媽|爸|哥|姐|弟|妹|奶奶|爷爷|爺爺|外婆|外公|孩子|女朋友|男朋友).{{0,6}}"
+        r"(?:[对對](?!什么|什麼|哪).{1,8}[过過]敏|搬到|搬去|开始上|開始上|要上|考上|出生|怀孕|懷孕|退休|去世|患有|不吃|不能吃)(?!哪|什么|什麼)",
     ),
     _rule(
         "relationship",
