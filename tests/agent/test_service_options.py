@@ -44,3 +44,17 @@ def test_automatic_saving_can_be_switched_off(memory: Memory, workspace) -> None
     assert off.maybe_flush_memory(None, None, MESSAGES).saved is None
     assert sorted(workspace.rglob("*")) == before
     assert MemoryService(memory).save_conversation_memory(MESSAGES, "s").saved is not None
+
+
+@pytest.mark.requirement("E1")
+def test_a_host_can_sync_rebuild_and_count(memory: Memory, note) -> None:
+    done = []
+    service = MemoryService(memory, on_sync=done.append)
+    first = service.sync_index()
+    assert (first.reason, first.error, first.report and first.report.files) == ("asked", None, 5)
+    note("memory/new.md", "The bittern nests in the reeds.\n")
+    again, rebuilt = service.sync_index(), service.reindex()
+    assert [one.report and one.report.unchanged for one in (again, rebuilt)] == [5, 0]
+    assert done == [first, again, rebuilt]
+    stats = service.get_stats()
+    assert (stats, stats.files, stats.chunks) == (memory.status(), 6, 6)

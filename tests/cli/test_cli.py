@@ -241,6 +241,16 @@ def test_a_wrong_setting_names_the_key_and_the_nearest_right_one(memoriter: Run)
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.requirement("E5")
+@pytest.mark.usefixtures("notes")
+def test_sync_and_reindex_are_names_of_index(memoriter: Run) -> None:
+    def unchanged(command: str) -> list[int]:
+        report = json.loads(memoriter(command, "--json").stdout)
+        return [report["files"], report["unchanged"]]
+
+    assert [unchanged(command) for command in ("sync", "sync", "reindex")] == [[2, 0], [2, 2], [2, 0]]
+
+
 @pytest.mark.requirement("C7", "E5")
 @pytest.mark.usefixtures("notes")
 def test_status_stats_doctor_and_config_print_json(memoriter: Run, workspace: Path) -> None:
@@ -335,7 +345,7 @@ def test_the_version_is_shown_by_the_option_and_by_doctor(memoriter: Run) -> Non
 
 
 def test_only_documented_commands_exist(memoriter: Run) -> None:
-    for command in (["sync"], ["reindex"], ["delete", "x"], ["spool"], ["mcp", "--http"]):
+    for command in (["delete", "x"], ["spool"], ["mcp", "--http"]):
         assert memoriter(*command).returncode == 2
 
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from memoriter.entries import Draft, Entries
 from memoriter.entries.collection import open_entries
-from memoriter.entries.drafts import CATEGORIES, TYPES, category_of, expiry, from_share, type_of
+from memoriter.entries.drafts import CATEGORIES, TYPES, category_of, expiry, type_of
 from memoriter.entries.exchange import export_lines, import_lines, parse_lines
 from memoriter.errors import BadArgument, EditConflict, NotFound, WriteError
-from memoriter.records import Entry
+from memoriter.records import Entry, from_share
 from memoriter.text.words import normal_form
 
 DAY = 86_400.0

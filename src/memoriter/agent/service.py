@@ -26,7 +26,7 @@ from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.records import ProgressCallback, Saved, SyncReport
+    from memoriter.records import ProgressCallback, Saved, Status, SyncReport
 
 __all__ = ["MemoryService", "Synced", "Written", "question"]
 
@@ -40,9 +40,9 @@ SESSION_DEBOUNCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """An automatic sync."""
+    """A sync of the service."""
 
-    #: "start", "notes", "sessions", "interval", "session start" or "written".
+    #: "start", "notes", "sessions", "interval", "session start", "written" or "asked".
     reason: str
     report: SyncReport | None
     error: str | None = None
@@ -224,13 +224,25 @@ class MemoryService:
 
     # ---- syncs -----------------------------------------------------------------------------------------------------
 
-    def _sync(self, reason: str) -> Synced:
+    def sync_index(self) -> Synced:
+        """Bring the index up to date with the files now."""
+        return self._sync("asked")
+
+    def reindex(self) -> Synced:
+        """Build a new index from the files now, and replace the old one."""
+        return self._sync("asked", force=True)
+
+    def get_stats(self) -> Status:
+        """Return the number of files and chunks, and the state of the index. The same as `Memory.status`."""
+        return self.memory.status()
+
+    def _sync(self, reason: str, *, force: bool = False) -> Synced:
         with logs.concerning(str(self.memory.settings.agent_folder)):
             try:
-                synced = Synced(reason, self.memory.sync(progress=self._on_progress))
+                synced = Synced(reason, self.memory.sync(force=force, progress=self._on_progress))
                 self.memory.maintain()
             except MemoriterError as error:
-                log.warning("automatic sync (%s) failed: %s", reason, error)
+                log.warning("sync (%s) failed: %s", reason, error)
                 synced = Synced(reason, None, str(error))
         self._on_sync(synced)
         return synced

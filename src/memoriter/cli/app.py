@@ -78,6 +78,7 @@ def _set_options(
     )
 
 
+@app.command("sync", hidden=True)
 @app.command(epilog="Examples: memoriter index --force · memoriter index --batch")
 def index(
     context: typer.Context,
@@ -89,7 +90,10 @@ def index(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Bring the index up to date with the files. Exits with status 1 if chunks have no vector afterwards."""
+    """Bring the index up to date with the files. Exits with status 1 if chunks have no vector afterwards.
+
+    `sync` is another name of this command, and `reindex` one of `index --force`.
+    """
 
     with context.obj.memory() as memory, render.progress(as_json) as progress:
         report = memory.sync(force=force, verify=True, batch=batch, progress=progress)
@@ -100,6 +104,12 @@ def index(
     )
     if report.pending:
         raise typer.Exit(1)
+
+
+@app.command(hidden=True)
+def reindex(context: typer.Context, as_json: Json = False) -> None:
+    """Rebuild the whole index: `memoriter index --force`."""
+    index(context, force=True, as_json=as_json)
 
 
 @app.command(

@@ -29,8 +29,8 @@ from memoriter.entries.capture_rules import (
     WEIGHTY,
     CaptureRule,
 )
-from memoriter.entries.drafts import Draft, from_share
-from memoriter.records import EntryType
+from memoriter.entries.drafts import Draft
+from memoriter.records import EntryType, from_share
 from memoriter.search.when import add_dates
 from memoriter.text import width
 from memoriter.text.dates import local_day

@@ -89,15 +89,6 @@ def later(*times: float | None) -> float | None:
     return None if None in times else max(time for time in times if time is not None)
 
 
-def from_share(share: float) -> float:
-    """Convert an importance from the scale 0–1 to 1–5.
-
-    >>> from_share(0.7)
-    3.8
-    """
-    return round(1 + 4 * min(1.0, max(0.0, share)), 4)
-
-
 def clamp(importance: float) -> float:
     """Limit an importance to 1–5."""
     return min(5.0, max(1.0, float(importance)))

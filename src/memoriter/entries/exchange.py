@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, get_args, get_type_hints
 
 from memoriter.entries.capture import classify
-from memoriter.entries.drafts import TYPES, Draft, clamp, clean_entry, from_share, type_of
+from memoriter.entries.drafts import TYPES, Draft, clamp, clean_entry, type_of
 from memoriter.errors import BadArgument, WriteError
 from memoriter.records import (
     IMPORTED,
@@ -25,6 +25,7 @@ from memoriter.records import (
     EntryState,
     EntryType,
     Imported,
+    from_share,
     is_trusted_like,
 )
 from memoriter.sentences import Sentence, sentence

@@ -58,4 +58,5 @@ from memoriter.records.entries import Selection as Selection
 from memoriter.records.entries import Status as Status
 from memoriter.records.entries import SyncBudget as SyncBudget
 from memoriter.records.entries import SyncReport as SyncReport
+from memoriter.records.entries import from_share as from_share
 from memoriter.records.entries import referenced_id as referenced_id

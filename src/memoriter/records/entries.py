@@ -429,3 +429,12 @@ class Status:
     fallback: bool = False
     degraded: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
+
+
+def from_share(share: float) -> float:
+    """Convert an importance from the scale 0–1 to 1–5.
+
+    >>> from_share(0.7)
+    3.8
+    """
+    return round(1 + 4 * min(1.0, max(0.0, share)), 4)

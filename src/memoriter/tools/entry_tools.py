@@ -12,9 +12,8 @@ from typing import Any, Literal
 from pydantic import AliasChoices, Field
 
 from memoriter import logs
-from memoriter.entries.drafts import from_share
 from memoriter.errors import BadArgument, StoreError
-from memoriter.records import EntryHit, EntryType, Level, Receipt, Selection, Trust, level_of
+from memoriter.records import EntryHit, EntryType, Level, Receipt, Selection, Trust, from_share, level_of
 from memoriter.sentences import sentence
 from memoriter.tools.tool import (
     MAX_QUERY,
