@@ -76,6 +76,58 @@ class TestStandardInput:
         assert (texts(memoriter), sorted(workspace.rglob("*"))) == ([], before)
 
 
+class TestFilesThatAreNotIndexed:
+    @pytest.fixture(autouse=True)
+    def files(self, workspace: Path) -> None:
+        names = (
+            "a.pdf",
+            "b.PDF",
+            "memory/c.png",
+            "d.mp3",
+            "e.py",
+            "f.zip",
+            "g.md",
+            ".hidden.pdf",
+            "venv/h.pdf",
+        )
+        for name in (*names, "memory/tea.txt", "memory/mate.markdown", "memory/cocoa.mdx"):
+            (workspace / name).parent.mkdir(parents=True, exist_ok=True)
+            (workspace / name).write_text(f"About {name}: kept in the cupboard.\n", encoding="utf-8")
+
+    def test_are_counted_by_kind(self, memoriter: Run, workspace: Path) -> None:
+        others = "PDF 2, images 1, audio 1, code 1, other 1"
+        set_up = memoriter("init", str(workspace)).stdout.splitlines()
+        command = f"memoriter init {workspace} --all-notes"
+        assert f"Not indexed: notes 1, {others}. To index all notes, run `{command}`." in set_up
+        assert memoriter("search", "wombat").stdout.splitlines()[-1] == (
+            f"Not indexed in the workspace: notes 1, {others}."
+        )
+        assert json.loads(memoriter("status", "--json").stdout)["details"]["not_indexed"] == {
+            "notes": 1,
+            "PDF": 2,
+            "images": 1,
+            "audio": 1,
+            "code": 1,
+            "other": 1,
+        }
+        [found] = [
+            finding
+            for finding in json.loads(memoriter("doctor", "--json").stdout)["findings"]
+            if finding["name"] == "not indexed"
+        ]
+        assert found == {
+            "name": "not indexed",
+            "state": "note",
+            "text": f"notes 1, {others}",
+            "fix": f"`{command}` indexes all notes.",
+        }
+
+    @pytest.mark.parametrize("name", ["tea.txt", "mate.markdown", "cocoa.mdx"])
+    def test_are_not_notes_with_other_endings(self, memoriter: Run, name: str) -> None:
+        done = memoriter("search", name.partition(".")[0], "--json")
+        assert [hit["path"] for hit in json.loads(done.stdout)["results"]][:1] == [f"memory/{name}"]
+
+
 @pytest.mark.parametrize("words", [[], ["search"], ["token", "create"]])
 def test_help_is_also_a_command(memoriter: Run, words: list[str]) -> None:
     shown = memoriter("help", *words)

@@ -114,7 +114,7 @@ def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person:
 def test_init_without_a_terminal_says_which_notes_it_does_not_index(person: Person) -> None:
     vault = person.folder("vault")
     printed = person.run(vault, "init")
-    assert f"not indexed: 3. To index them, run `memoriter init {vault} --all-notes`." in printed
+    assert f"Not indexed: notes 3. To index all notes, run `memoriter init {vault} --all-notes`." in printed
     assert person.found(vault, "heron") == []
     assert "4 notes in 3 folders." in person.run(person.user, "init", vault, "--all-notes")
     assert person.found(vault, "heron") == ["Inbox.md"]
@@ -247,16 +247,16 @@ class TestCollections:
         return vault
 
     def test_are_added_searched_listed_and_removed(self, person: Person, vault: Path) -> None:
-        docs = person.folder("docs", {"a.md": "The heron is in the docs.\n", "b.txt": "A heron in a text.\n"})
+        docs = person.folder("docs", {"a.md": "The heron is in the docs.\n", "b.rst": "A heron in a text.\n"})
         person.run(vault, "collection", "add", "docs", docs)
         assert sorted(person.found(vault, "heron")) == sorted([str(docs / "a.md"), "Inbox.md"])
         assert person.found(vault, "heron", "--collection", "docs") == [str(docs / "a.md")]
         assert "in the docs" in person.run(vault, "get", str(docs / "a.md"))
-        person.run(vault, "collection", "add", "docs", docs, "--pattern", "**/*.txt")
-        assert person.found(vault, "heron", "-c", "docs") == [str(docs / "b.txt")]
+        person.run(vault, "collection", "add", "docs", docs, "--pattern", "**/*.rst")
+        assert person.found(vault, "heron", "-c", "docs") == [str(docs / "b.rst")]
         listed = json.loads(person.run(vault, "collection", "list", "--json"))
         assert listed["collections"] == [
-            {"name": "docs", "path": str(docs), "pattern": "**/*.txt", "notes": 1}
+            {"name": "docs", "path": str(docs), "pattern": "**/*.rst", "notes": 1}
         ]
         assert "docs" in person.run(vault, "collection", "list")
         person.run(vault, "collection", "remove", "docs")

@@ -66,7 +66,7 @@ def test_a_note_does_not_replace_another_when_it_moves(memory: Memory, workspace
         "../outside.md",
         "/etc/note.md",
         "memory/../../x.md",
-        "memory/a.txt",
+        "memory/a.py",
         "memory/.hidden.md",
         "",
         "a\nb.md",

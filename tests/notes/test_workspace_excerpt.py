@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
     (work / "MEMORY.md").write_text("core")
     (work / "memory/sub/a.md").write_text("one\ntwo\r\nthree\n")
     (work / "memory/.hidden.md").write_text(SECRET)
-    (work / "memory/b.txt").write_text(SECRET)
+    (work / "memory/b.pem").write_text(SECRET)
     (work / "README.md").write_text(SECRET)
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/a.md").write_text(SECRET)
@@ -80,7 +80,7 @@ def test_lines_are_counted_from_one(root: Path, start: int, lines: int | None) -
         "/proc/self/environ",
         "~/.ssh/id_rsa",
         "README.md",
-        "memory/b.txt",
+        "memory/b.pem",
         "memory/.hidden.md",
         ".memoriter/config.md",
         "memory/a.md\0.txt",
@@ -104,7 +104,7 @@ def test_other_paths_are_refused_with_a_message(root: Path, path: str) -> None:
 def test_outside_links_pipes_and_folders_are_refused(root: Path, tmp_path: Path) -> None:
     (root / "memory/link.md").symlink_to(tmp_path / "outside/a.md")
     (root / "memory/folder").symlink_to(tmp_path / "outside")
-    (root / "memory/key.md").symlink_to(root / "memory/b.txt")
+    (root / "memory/key.md").symlink_to(root / "memory/b.pem")
     (root / "memory/dir.md").mkdir()
     os.mkfifo(root / "memory/pipe.md")
     for path in ("memory/link.md", "memory/folder/a.md", "memory/key.md", "memory/dir.md", "memory/pipe.md"):

@@ -29,12 +29,13 @@ def listed(root: Path, **settings: object) -> list[str]:
 
 @pytest.mark.requirement("B1", "E4")
 def test_core_file_and_markdown_in_the_memory_folder_are_listed(tmp_path: Path) -> None:
+    write(tmp_path, "memory/f.txt", "memory/g.markdown", "memory/h.Mdx")
     write(tmp_path, "MEMORY.md", "memory/b.md", "memory/a/deep/c.MD", "memory/日志/二月.md")
     write(
         tmp_path,
         "README.md",
         "other/d.md",
-        "memory/e.txt",
+        "memory/e.pdf",
         "memory/.hidden.md",
         "memory/.git/f.md",
         "memory/x.md/g.md",
@@ -44,6 +45,9 @@ def test_core_file_and_markdown_in_the_memory_folder_are_listed(tmp_path: Path) 
         "MEMORY.md",
         "memory/a/deep/c.MD",
         "memory/b.md",
+        "memory/f.txt",
+        "memory/g.markdown",
+        "memory/h.Mdx",
         "memory/x.md/g.md",
         "memory/日志/二月.md",
     ]
@@ -78,18 +82,18 @@ def test_a_missing_workspace_is_a_problem_and_an_empty_one_is_not(tmp_path: Path
 def test_extra_paths_are_files_or_folders_with_patterns(tmp_path: Path) -> None:
     root, outside = tmp_path / "work", tmp_path / "outside"
     write(
-        root, "MEMORY.md", "notes/a.md", "notes/b.txt", "notes/sub/c.md", "notes/.d.md", "docs/e.rst", "f.org"
+        root, "MEMORY.md", "notes/a.md", "notes/b.rst", "notes/sub/c.md", "notes/.d.md", "docs/e.rst", "f.org"
     )
-    write(outside, "g.md", "h.txt")
+    write(outside, "g.md", "h.rst")
     extra = [Path("notes"), root / "f.org", outside, tmp_path / "nowhere"]
     scan = Workspace(root, extra_paths=extra).scan()
     assert [found.path for found in scan.files] == sorted(
         ["MEMORY.md", "f.org", "notes/a.md", "notes/sub/c.md", f"{outside}/g.md"]
     )
     assert scan.problems == (Problem(f"{tmp_path}/nowhere", "The path does not exist."),)
-    assert listed(root, extra_paths=extra[:1], patterns=["*.txt", "sub/*.md"]) == [
+    assert listed(root, extra_paths=extra[:1], patterns=["*.rst", "sub/*.md"]) == [
         "MEMORY.md",
-        "notes/b.txt",
+        "notes/b.rst",
         "notes/sub/c.md",
     ]
 

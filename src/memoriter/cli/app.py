@@ -20,10 +20,11 @@ from memoriter.cli.context import CommandGroup, GlobalOptions, Json, Words, join
 from memoriter.resident import commands as resident
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from memoriter.memory import Memory
     from memoriter.records import Progress
+    from memoriter.tools.doctor import Finding
 
 #: The first search of a person waits this long for vectors, in seconds. A progress bar shows it.
 FIRST_INDEX_S = 20.0
@@ -162,11 +163,14 @@ def search(
             as_of=as_of,
         )
         threshold = memory.settings.retrieval.min_confidence
+        left_out = {} if answer.relevant or as_json else folders.not_indexed(memory)
     render.show(
         as_json,
         lambda tools: tools.search.ExplainedSearchResult.of(answer, explain=explain, threshold=threshold),
         lambda: render.answer(answer, explain=explain),
     )
+    if left_out:
+        typer.echo(f"Not indexed in the workspace: {folders.describe_files(left_out)}.")
 
 
 def _index_before_first_search(memory: Memory) -> None:
@@ -218,8 +222,10 @@ def status(
     """Show the state of the index and of the embedder."""
 
     with context.obj.memory() as memory:
-        now = memory.status(deep=deep)
-    now = replace(now, details={**now.details, "resident": resident.state(context.obj.settings())})
+        now, left_out = memory.status(deep=deep), folders.not_indexed(memory)
+    details: dict[str, object] = {"not_indexed": left_out} if left_out else {}
+    details |= {"resident": resident.state(context.obj.settings())}
+    now = replace(now, details={**now.details, **details})
     render.show(as_json, lambda tools: tools.search.StatusResult.of(now), lambda: render.status(now))
 
 
@@ -253,11 +259,26 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
     findings = [
         Finding("memoriter", "ok", f"version {__version__}"),
         *examine(context.obj.settings, context.obj.memory),
+        *_left_out(context.obj),
         *resident.findings(context.obj.settings),
     ]
     render.show(as_json, {"findings": findings}, lambda: render.findings(findings))
     if any(finding.state == "wrong" for finding in findings):
         raise typer.Exit(1)
+
+
+def _left_out(options: GlobalOptions) -> Iterator[Finding]:
+    """Name the files of the workspace that are not indexed. Other findings say why a memory cannot be opened."""
+    from memoriter.errors import MemoriterError
+    from memoriter.tools.doctor import Finding
+
+    with suppress(MemoriterError):
+        workspace = options.settings().workspace
+        with replace(options, workspace=workspace).memory() as memory:
+            counts = folders.not_indexed(memory)
+        fix = f"`{folders.index_all(workspace)}` indexes all notes." if "notes" in counts else ""
+        if counts:
+            yield Finding("not indexed", "note", folders.describe_files(counts), fix)
 
 
 def call(

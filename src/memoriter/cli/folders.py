@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +20,7 @@ from memoriter.cli.context import WORKSPACE_VARIABLES, GlobalOptions, Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
+    from memoriter.memory import Memory
     from memoriter.records import SyncReport
 
 # The text is inside comments that the index ignores, so a search in a new memory finds nothing.
@@ -31,6 +35,16 @@ CONFIG_YAML = """# Settings of memoriter. Every setting has a default; `memorite
 # embedding:
 #   provider: auto
 """
+
+#: Endings of files that are not notes, by the kind that people call them.
+KINDS = {
+    "PDF": ".pdf",
+    "images": ".png .jpg .jpeg .gif .webp .svg .heic .bmp .tiff",
+    "audio": ".mp3 .m4a .wav .ogg .flac .opus",
+    "code": ".py .js .ts .tsx .go .rs .java .c .h .cpp .rb .sh .sql .css .html",
+}
+#: Files that are counted at most, so that a command in a huge folder does not wait.
+MAX_COUNTED = 50_000
 
 WORKSPACE_YAML = "# memoriter: this folder is a workspace.\n"
 
@@ -52,6 +66,8 @@ class SetupReport:
     folders: int
     #: Notes in the workspace that do not belong to the memory.
     not_indexed: int
+    #: All files in the workspace that do not belong to the memory, by kind.
+    other_files: dict[str, int]
 
 
 def init(
@@ -63,7 +79,7 @@ def init(
         bool | None,
         typer.Option(
             "--all-notes/--no-all-notes",
-            help="Index every Markdown file in the folder, not only MEMORY.md and memory/. In a terminal, you are "
+            help="Index every note in the folder, not only MEMORY.md and memory/. In a terminal, you are "
             "asked.",
         ),
     ] = None,
@@ -85,9 +101,9 @@ def init(
     created, existing = create_files(settings, all_notes=all_notes)
     changed = [settings.workspace / MARKER] if all_notes and _index_all_notes(settings) else []
     changed += _set_default(options, settings.workspace, replace_other=named)
-    indexed, paths = None, tuple[str, ...]()
+    indexed, paths, others = None, tuple[str, ...](), dict[str, int]()
     with suppress(MemoryDisabled), options.memory() as memory, render.progress(as_json) as progress:
-        indexed, paths = memory.sync(progress=progress), memory.notes.paths()
+        indexed, paths, others = memory.sync(progress=progress), memory.notes.paths(), not_indexed(memory)
     notes = [path for path in paths if not Path(path).is_absolute()]
     report = SetupReport(
         settings.workspace,
@@ -98,6 +114,7 @@ def init(
         len(notes),
         len({Path(note).parent for note in notes}),
         len(every.difference(notes)),
+        others,
     )
     render.show(
         as_json,
@@ -125,6 +142,35 @@ def _chosen_folder(options: GlobalOptions, path: Path | None) -> GlobalOptions:
     if folder.exists() and not folder.is_dir():
         raise typer.BadParameter(f"{str(folder)!r} is not a folder.", param_hint="PATH")
     return replace(options, workspace=folder.expanduser().absolute())
+
+
+def not_indexed(memory: Memory) -> dict[str, int]:
+    """Count the files of the workspace that are not in the memory, by kind. Hidden files are left out."""
+    from memoriter.files.scan import NOTE_SUFFIXES, SKIPPED_FOLDERS
+
+    root, indexed = memory.settings.workspace, set(memory.notes.paths())
+
+    def files() -> Iterator[str]:
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if name[0] != "." and name not in SKIPPED_FOLDERS]
+            below = Path(folder).relative_to(root)
+            yield from ((below / name).as_posix() for name in names if name[0] != ".")
+
+    kinds = {"notes": " ".join(NOTE_SUFFIXES), **KINDS}
+    by_suffix = {suffix: kind for kind, suffixes in kinds.items() for suffix in suffixes.split()}
+    left_out = (Path(path) for path in islice(files(), MAX_COUNTED) if path not in indexed)
+    counts = Counter(by_suffix.get(path.suffix.lower(), "other") for path in left_out)
+    return {kind: counts[kind] for kind in (*kinds, "other") if counts[kind]}
+
+
+def describe_files(counts: Mapping[str, int]) -> str:
+    """Return counts of files in words."""
+    return ", ".join(f"{kind} {number}" for kind, number in counts.items())
+
+
+def index_all(folder: Path) -> str:
+    """Return the command that indexes every note of a folder."""
+    return f"memoriter init {quote(str(folder))} --all-notes"
 
 
 def _announce_folder(folder: Path, *, ask: bool) -> None:
@@ -228,10 +274,9 @@ def _print_report(report: SetupReport, indexed: SyncReport | None) -> None:
             out.print(f"{verb:<7}  {render.shorten_home(path)}")
     if report.notes:
         out.print(f"{count_notes(report.notes, report.folders)}.")
-    if report.not_indexed:
-        command = f"memoriter init {quote(str(report.workspace))} --all-notes"
-        others = f"Other Markdown files in this folder, which are not indexed: {report.not_indexed}."
-        out.print(f"{others} To index them, run `{command}`.", style="yellow")
+    if report.other_files:
+        hint = f" To index all notes, run `{index_all(report.workspace)}`." if report.not_indexed else ""
+        out.print(f"Not indexed: {describe_files(report.other_files)}.{hint}", style="yellow")
     if indexed and indexed.files:
         render.sync_report(indexed)
     first = "" if indexed and indexed.chunks else "write a note under memory/, then "

@@ -34,7 +34,7 @@ class FileSettings(Section):
         "workspace itself.",
     )
     patterns: tuple[str, ...] = Field(
-        default=("**/*.md",),
+        default=("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt"),
         min_length=1,
         description="Which files to index inside the extra folders and collections.",
     )

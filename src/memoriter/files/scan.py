@@ -25,7 +25,10 @@ from memoriter.records import FoundFile, Problem
 SKIPPED_FOLDERS = ("node_modules", "site-packages", "venv", "__pycache__")
 #: A path of folders, of which none is hidden or skipped.
 _FOLDERS = rf"(?:(?!\.|(?:{'|'.join(SKIPPED_FOLDERS)})/)[^/]+/)*"
-_NOTE = r"(?!\.)[^/]+\.[mM][dD]"
+#: Endings of notes.
+NOTE_SUFFIXES = (".md", ".markdown", ".mdx", ".txt")
+NOTE_PATTERNS = tuple(f"**/*{suffix}" for suffix in NOTE_SUFFIXES)
+_NOTE = rf"(?!\.)[^/]+\.(?i:{'|'.join(suffix[1:] for suffix in NOTE_SUFFIXES)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files import shared
 from memoriter.files.paths import open_inside
-from memoriter.files.scan import Scan, Tree, Walk, absolute, is_citable, tree_of, trees_of
+from memoriter.files.scan import NOTE_PATTERNS, Scan, Tree, Walk, absolute, is_citable, tree_of, trees_of
 from memoriter.records import Collection, Document, Excerpt, FoundFile, Problem
 from memoriter.sentences import sentence
 from memoriter.text.blocks import without_annotations
@@ -39,7 +39,7 @@ class Workspace:
         root: Path,
         *,
         extra_paths: Sequence[Path] = (),
-        patterns: Sequence[str] = ("**/*.md",),
+        patterns: Sequence[str] = NOTE_PATTERNS,
         own_patterns: Mapping[Path, str] = MappingProxyType({}),
         names: Mapping[Path, str] = MappingProxyType({}),
         folder: str = "memory",

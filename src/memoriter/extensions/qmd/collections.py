@@ -40,7 +40,11 @@ def collections_of(workspace: Workspace, sessions: Path | None = None) -> tuple[
     root = Path(os.path.realpath(workspace.root))
     collections = [
         Collection("memory-root", root, "{MEMORY,memory}.md"),
-        Collection("memory", root / workspace.folder, "**/*.[mM][dD]"),
+        Collection(
+            "memory",
+            root / workspace.folder,
+            "**/*.{[mM][dD],[mM][aA][rR][kK][dD][oO][wW][nN],[mM][dD][xX],[tT][xX][tT]}",
+        ),
         *_extra(workspace),
     ]
     if sessions is not None:
