@@ -43,6 +43,26 @@ def test_memory_save_writes_and_the_next_search_finds_it(open_memory: OpenMemory
     assert not TOOLS["memory_save"].read_only
 
 
+@pytest.mark.requirement("E3")
+def test_a_hit_shows_its_own_note_without_the_text_and_tags_of_a_neighbour(open_memory: OpenMemory) -> None:
+    toolbox = Toolbox(open_memory())
+    notes = (
+        ("I prefer dark themes in every editor", "Theme", ["preference", "tech"]),
+        ("The backup of the server runs at two at night", "Backup", ["ops"]),
+        ("The invoice of the bicycle is in the blue folder", "Bicycle", []),
+    )
+    for content, title, tags in notes:
+        assert toolbox.call("memory_save", {"content": content, "title": title, "tags": tags})["saved"]
+    found = toolbox.call("memory_search", {"query": "backup invoice themes", "minScore": 0})["results"]
+    shown = {hit["snippet"].split("\n\n")[-2]: hit["heading"] for hit in found}
+    day = found[0]["date"]
+    assert shown == {
+        "I prefer dark themes in every editor": "preference, tech",
+        "The backup of the server runs at two at night": f"{day} > ops",
+        "The invoice of the bicycle is in the blue folder": day,
+    }
+
+
 def test_notes_of_an_agent_are_never_trusted_as_the_owners(open_memory: OpenMemory) -> None:
     memory = open_memory()
     toolbox = Toolbox(memory)

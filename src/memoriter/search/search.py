@@ -303,6 +303,7 @@ class Searcher:
         The reranker pushes no chunk out of the answer that contains all words of the query, or an identifier in it.
         """
         found.load(item.rowid for item in passing)
+        near = shape.within_notes(near, found.chunks)
         order = shape.spread(passing, found.chunks, near, self.options.hits_per_file)
         places = shape.join_neighbours(order, found.chunks, near, limit)
         shown = {row for place in places for row in place.rows}

@@ -61,6 +61,8 @@ MIN_SHARE = 0.5
 MAX_HEADING_CHARS = 160
 #: Neighbours are joined up to this many tokens. Longer hits push the best line of the next one out of a small prompt.
 MAX_JOINED_TOKENS = 64
+#: The heading of a note in a daily log, or of a later addition to a note.
+_STARTS_NOTE = re.compile(r"## (?:\d{4}-\d\d-\d\d )?\d\d:\d\d\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,16 @@ class Place:
     best: Scored
     #: In the order of the file.
     rows: tuple[int, ...]
+
+
+def within_notes(near: Neighbours, chunks: Mapping[int, Chunk]) -> Neighbours:
+    """Return the neighbours without those in another note of the same daily log, which has its own tags."""
+
+    def is_same_note(*rows: int) -> bool:
+        later = max((chunks[row] for row in rows if row in chunks), key=lambda chunk: chunk.start_line)
+        return not _STARTS_NOTE.match(later.text)
+
+    return {row: [other for other in rows if is_same_note(row, other)] for row, rows in near.items()}
 
 
 def spread(
