@@ -42,6 +42,23 @@ def test_an_answer_has_its_cost(provider: str, chat: Chat, server: Server) -> No
     assert headers.get("x-api-key", headers.get("authorization", "")).endswith("k-1")
 
 
+@pytest.mark.requirement("D2")
+def test_the_temperature_is_low_unless_the_model_rejects_it(
+    provider: str, chat: Chat, server: Server
+) -> None:
+    rejected = (
+        b'{"error": {"message": "Unsupported value: temperature does not support 0.3 with this model."}}'
+    )
+    server.answers = [
+        ok(answer(provider, "one")),
+        (400, {"content-type": "application/json"}, rejected),
+        ok(answer(provider, "two")),
+        ok(answer(provider, "three")),
+    ]
+    assert [chat.complete("s", "u", max_tokens=5).text for _ in range(3)] == ["one", "two", "three"]
+    assert [asked.get("temperature") for asked in server.asked] == [0.3, 0.3, None, None]
+
+
 def test_a_call_to_a_busy_server_is_retried(provider: str, chat: Chat, server: Server) -> None:
     server.answers = [
         (429, {"retry-after-ms": "10", "retry-after": "0.01"}, b"{}"),

@@ -15,13 +15,13 @@ class AnthropicChat(VendorChat):
 
     def request(self, system: str, user: str, max_tokens: int, schema: Schema | None) -> Reply:
         """Send one prompt."""
-        output = {"output_config": {"format": {"type": "json_schema", "schema": strict(schema)}}}
+        output = {} if schema is None else {"format": {"type": "json_schema", "schema": strict(schema)}}
         message = self._client.messages.create(
             model=self._model,
             system=system,
             messages=[{"role": "user", "content": user}],
             max_tokens=max_tokens,
-            extra_body=output if schema is not None else None,
+            extra_body={**self.options, **({"output_config": output} if output else {})},
         )
         text = "".join(block.text for block in message.content if block.type == "text")
         if not text:

@@ -22,7 +22,7 @@ class OpenAIChat(VendorChat):
         completion = self._client.chat.completions.create(
             model=self._model,
             messages=[{"role": "system", "content": system}, {"role": "user", "content": user}],
-            extra_body={limit: max_tokens, **self._format(schema)},
+            extra_body={limit: max_tokens, **self.options, **self._format(schema)},
         )
         choice, usage = completion.choices[0], completion.usage
         text = choice.message.content

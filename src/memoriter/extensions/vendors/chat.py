@@ -26,6 +26,8 @@ class VendorChat(ABC):
         self._model = model
         self._official = base_url is None
         self._supports_schema = True
+        #: Sent with every prompt. A low temperature keeps answers to the text.
+        self.options: Mapping[str, object] = {"temperature": 0.3}
         self._base_error: type[Exception] = getattr(package, f"{self.client}Error")
         try:
             self._client: Any = getattr(package, self.client)(
@@ -57,6 +59,15 @@ class VendorChat(ABC):
         return self._call(lambda: self.request(system, user, max_tokens, None))
 
     def _call(self, request: Callable[[], Reply]) -> Reply:
+        try:
+            return self._send(request)
+        except _BadRequest as error:
+            if not self.options or "temperature" not in str(error):
+                raise
+        self.options = {}  # some models accept no temperature
+        return self._send(request)
+
+    def _send(self, request: Callable[[], Reply]) -> Reply:
         package: Any = self._package
         try:
             return request()
