@@ -348,6 +348,7 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
     options = EntryOptions(
         threshold=settings.retrieval.similarity_threshold,
         weights=Weights(settings.search.vector_weight, settings.search.text_weight),
+        importance_weight=settings.retrieval.importance_weight,
         reranker=build_reranker(settings),
         judge=build_judge(settings),
         approval=learning.approval,

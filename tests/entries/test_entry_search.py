@@ -34,6 +34,18 @@ def test_every_mode_finds_and_the_parts_sum_to_the_score(filled: Entries, mode: 
 
 
 @pytest.mark.requirement("D6")
+def test_a_setting_chooses_seven_tenths_similarity_and_three_tenths_importance(open_memory: Any) -> None:
+    entries = open_memory(retrieval__importance_weight=0.3).entries
+    entries.add("The grey heron nests in the north marsh", "fact", importance=1)
+    entries.add("The heron nests in the south", "fact", importance=5)
+    hits = entries.search("grey heron nests north marsh", threshold=0.05).hits
+    assert len(hits) == 2
+    for hit in hits:
+        assert hit.score == pytest.approx(0.7 * hit.similarity + 0.3 * hit.entry.importance / 5)
+        assert hit.explain.parts[-1].weight == 0.3
+
+
+@pytest.mark.requirement("D6")
 def test_importance_decides_between_entries_that_match_equally_well(entries: Entries) -> None:
     entries.add("The heron nests in the north", "fact", importance=2)
     entries.add("The heron nests in the south", "fact", importance=5)

@@ -80,6 +80,11 @@ class RetrievalSettings(Section):
         description="Minimum similarity of an entry to the conversation. Entries below it are not considered. 0.15 was "
         "chosen with the bundled model; embedders with higher cosines need more, such as 0.4.",
     )
+    importance_weight: Fraction = Field(
+        default=0.02,
+        description="Share of the importance in the score of an entry. With 0.3, the score is 0.7 × similarity + 0.3 × "
+        "importance / 5.",
+    )
     min_confidence: Fraction = Field(
         default=0.25,
         description="Minimum probability that a note or an entry answers, for text that is added to a prompt "

@@ -48,6 +48,8 @@ class EntryOptions:
 
     threshold: float = MIN_SIMILARITY
     weights: Weights = field(default_factory=Weights)
+    #: The share of importance in a score. A small share only separates near-ties.
+    importance_weight: float = 0.02
     reranker: Reranker | None = None
     #: Tells whether a new statement puts a known one out of date. Without it, exact denials count.
     judge: Judge | None = None

@@ -3,7 +3,8 @@
 An entry is scored like a note: 0.6 × cosine + 0.4 × keyword value is its own value (its similarity), and half of a
 score is the context. An entry has no lines around it. Alone, its context is its own value. Beside notes, its context is
 worth as much of its own value as the context of the best note is, so notes and entries can be sorted together. The
-importance of an entry only decides between entries that match about equally well.
+importance of an entry only decides between entries that match about equally well, unless
+`retrieval.importance_weight` gives it more.
 """
 
 from __future__ import annotations
@@ -46,8 +47,6 @@ Mode = Literal["semantic", "keyword", "hybrid"]
 MODES: tuple[Mode, ...] = ("semantic", "keyword", "hybrid")
 STATES: tuple[EntryState, ...] = get_args(EntryState)
 
-#: The share of importance in a score. A small share, which only separates near-ties.
-IMPORTANCE_WEIGHT = 0.02
 #: Minimum number of rows that each leg proposes; more when the filter drops many.
 CANDIDATES = 50
 #: How many entries the reranker reads beside the notes. Entries that answer are rarely further behind.
@@ -130,10 +129,12 @@ class _Scored:
     similarity: float
     scored: Scored
     keyword: float
+    #: The share of importance in the score.
+    share: float
 
     @property
     def score(self) -> float:
-        return (1 - IMPORTANCE_WEIGHT) * self.scored.score + IMPORTANCE_WEIGHT * self.entry.importance / 5
+        return (1 - self.share) * self.scored.score + self.share * self.entry.importance / 5
 
     def is_exact(self, terms: Sequence[str]) -> bool:
         """Return whether the entry contains every word of the query."""
@@ -144,7 +145,7 @@ class _Scored:
         return tuple(term for term in terms if term in present)
 
     def hit(self, terms: Sequence[str], words: KeywordLeg, logit: float | None) -> EntryHit:
-        matched, share = self.matched(terms), 1 - IMPORTANCE_WEIGHT
+        matched, share = self.matched(terms), 1 - self.share
         details = {
             "vector": "similarity in meaning",
             "keyword": f"matches {', '.join(matched)}",
@@ -163,7 +164,7 @@ class _Scored:
         ]
         value = self.entry.importance / 5
         detail = f"{self.entry.importance:g} of 5"
-        parts.append(Part("importance", value, IMPORTANCE_WEIGHT, IMPORTANCE_WEIGHT * value, detail))
+        parts.append(Part("importance", value, self.share, self.share * value, detail))
         explain = Explanation("entries", tuple(parts), matched, logit, words.coverage(matched))
         before = self.text if self.text != self.entry.text else ""
         return EntryHit(self.entry, self.score, self.similarity, explain, before=before)
@@ -356,6 +357,7 @@ def _load_candidates(
             legs.own[one.rowid],
             one,
             legs.words.values.get(one.rowid, 0.0),
+            context.options.importance_weight,
         )
         for one in score_rows(legs.legs, admitted)
     ]
