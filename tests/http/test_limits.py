@@ -13,8 +13,10 @@ import pytest
 from gateways import TIMEOUT_S, Running, Start, ask, poll
 from pydantic import Field
 
-from memoriter.server.http import guard, limits, observe
+from memoriter.errors import StoreUnavailable
+from memoriter.server.http import app, guard, limits, observe
 from memoriter.server.http.limits import MAX_DEPTH, RateLimiter
+from memoriter.tools.search import NoArguments
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Arguments, Call, Shape, Tool
 
@@ -157,11 +159,26 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     table = {**OPERATIONS, tool.name: tool}
     for module in (guard, observe):
         monkeypatch.setattr(module, "OPERATIONS", table)
-    from memoriter.server.http import app
-
     monkeypatch.setattr(app, "OPERATIONS", table)
     yield release
     release.set()
+
+
+def test_a_client_is_told_to_try_again_while_the_database_does_not_answer(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(call: Call[NoArguments]) -> Shape:
+        raise StoreUnavailable("The Postgres server db1 does not answer.")
+
+    tool = Tool("test.write", "Writes.", NoArguments, Shape, write)
+    for module in (guard, observe, app):
+        monkeypatch.setattr(module, "OPERATIONS", {**OPERATIONS, tool.name: tool})
+    answer = start(watch__enabled=False).caller().post("/v1/agents/main/test.write")
+    assert (answer.status_code, answer.headers["retry-after"], answer.json()["code"]) == (
+        503,
+        "5",
+        "store_unavailable",
+    )
 
 
 def test_a_request_that_takes_too_long_is_504(start: Start, slow: threading.Event) -> None:

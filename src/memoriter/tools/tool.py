@@ -40,9 +40,20 @@ Access = Literal["read", "write", "admin"]
 ACCESS: tuple[Access, ...] = ("read", "write", "admin")
 
 Outcome = Literal[
-    "ok", "unknown", "invalid", "not_found", "refused", "conflict", "disabled", "failed", "broken"
+    "ok",
+    "unknown",
+    "invalid",
+    "not_found",
+    "refused",
+    "conflict",
+    "disabled",
+    "unavailable",
+    "failed",
+    "broken",
 ]
-"""Outcome of a call. `conflict`: the data changed in the meantime. `failed`: an expected failure. `broken`: a bug."""
+"""Outcome of a call. `conflict`: the data changed in the meantime. `unavailable`: a server of the store does not answer.
+`failed`: an expected failure. `broken`: a bug.
+"""
 
 #: Unknown names of arguments that an error repeats, and characters of each.
 MAX_NAMED = 3

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from memoriter import logs
-from memoriter.errors import BadArgument, EditConflict, MemoriterError, NotFound, PathRefused
+from memoriter.errors import (
+    BadArgument,
+    EditConflict,
+    MemoriterError,
+    NotFound,
+    PathRefused,
+    StoreUnavailable,
+)
 from memoriter.memory import parts_of
 from memoriter.sentences import Sentence, codes
 from memoriter.tools.entry_tools import ENTRY_TOOLS
@@ -233,6 +240,8 @@ def _kind(error: Exception) -> Outcome:
         return "invalid"
     if isinstance(error, NotFound | PathRefused | FileNotFoundError):
         return "not_found"
+    if isinstance(error, StoreUnavailable):
+        return "unavailable"
     return "conflict" if isinstance(error, EditConflict) else "failed"
 
 

@@ -37,9 +37,13 @@ STATUS: Mapping[Outcome, int] = {
     "refused": 403,
     "conflict": 409,
     "disabled": 503,
+    "unavailable": 503,
     "failed": 400,
     "broken": 500,
 }
+
+#: When a client should ask again while a server of the store does not answer.
+RETRY_AFTER_S = "5"
 
 ERRORS = {
     400: "The body is not valid JSON, or the operation failed.",
@@ -51,7 +55,7 @@ ERRORS = {
     415: "The content type is not JSON.",
     422: "An argument is wrong.",
     429: "Too many requests.",
-    503: "Memory is disabled, or the gateway is busy.",
+    503: "Memory is disabled, the database does not answer, or the gateway is busy.",
     504: "The request took too long.",
 }
 
@@ -104,7 +108,8 @@ def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
         if status == 200:
             return json_response(result, headers={"x-memoriter-event": event})
         message = result.get("error") or f"{tool.name} failed."
-        raise Refused(status, result.get("code") or outcome, message, details=result.get("details"))
+        headers = {"retry-after": RETRY_AFTER_S} if outcome == "unavailable" else None
+        raise Refused(status, result.get("code") or outcome, message, headers, result.get("details"))
 
     return endpoint
 
