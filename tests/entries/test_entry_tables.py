@@ -60,6 +60,15 @@ def test_a_search_shows_type_similarity_and_stars_of_entries(run: Run) -> None:
     assert shown == {"type": "user_preference", "importance": 4.0, "session": "agent:main:telegram:direct:7"}
 
 
+@pytest.mark.requirement("D11")
+def test_a_list_begins_with_the_total_and_has_the_words_of_its_language(run: Run, memory: Memory) -> None:
+    assert run("list", "--limit", "1").splitlines()[0] == "2 entries"
+    assert " user_preference · ★★★★☆" in run("list", "--type", "user_preference")
+    memory.remember("我喜欢在早上喝绿茶，不喜欢咖啡", "user_preference", importance=4, tags=("茶",))
+    first, _, about = run("list", "--tags", "茶").splitlines()
+    assert (first, about.split(" · ")[0].strip()) == ("共 1 条", "用户偏好 (user_preference)")
+
+
 @pytest.mark.requirement("D12")
 def test_lists_and_histories_name_the_conversation(run: Run, memory: Memory) -> None:
     assert "agent:main:telegram:direct:7" in run("list", "--type", "user_preference")

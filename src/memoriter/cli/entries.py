@@ -129,7 +129,7 @@ def list_(
     render.show(
         as_json,
         lambda tools: tools.entries.EntryListResult.of(page, "updated"),
-        lambda: entry_tables.entries(page.entries, state="undone" if undone else None),
+        lambda: entry_tables.entries(page.entries, state="undone" if undone else None, total=page.total),
     )
 
 

@@ -63,12 +63,23 @@ def _warn_of_invisible(entry: Entry) -> None:
         console().print(f"{'':8}  Invisible characters: {', '.join(names)}.", style="yellow")
 
 
-def entries(found: Sequence[Entry], state: str | None = None, if_none: str = "No entries.") -> None:
-    """Print a list of entries. ``state`` replaces the state that each had last."""
+def entries(
+    found: Sequence[Entry], state: str | None = None, if_none: str = "No entries.", total: int | None = None
+) -> None:
+    """Print a list of entries. ``state`` replaces the state that each had last. ``total`` counts those not listed too.
+
+    The words are Chinese if the entries are.
+    """
+    from memoriter.recall.render import LABELS, language_of
+
     if not found:
         console().print(if_none)
+    language = language_of(" ".join(entry.text for entry in found))
+    if found and total is not None:
+        console().print(f"共 {total} 条" if language == "zh" else count_entries(total))
     for entry in found:
-        about = [entry.type, stars(entry.importance), f"updated {day(entry.updated_at)}", expiry(entry)]
+        label = f"{LABELS['zh'][entry.type]} ({entry.type})" if language == "zh" else entry.type
+        about = [label, stars(entry.importance), f"updated {day(entry.updated_at)}", expiry(entry)]
         if origin := conversation(entry):
             about.append(f"from {origin}")
         console().print(f"{entry.id[:8]}  {fit(entry.text, 10)}")
