@@ -51,7 +51,7 @@ Outcome = Literal[
     "failed",
     "broken",
 ]
-"""Outcome of a call. `conflict`: the data changed in the meantime. `unavailable`: a server of the store does not answer.
+"""Outcome of a call. `conflict`: the data changed in the meantime. `unavailable`: the database server does not answer.
 `failed`: an expected failure. `broken`: a bug.
 """
 
