@@ -104,6 +104,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "importing",
         "config",
         "resident",
+        "recall",
         "testing",
         "",
     },
