@@ -122,6 +122,12 @@ _NO_VALUES = word_set("'s not 不 没 别")
 _MAX_VALUE_WORDS, _MAX_VALUE_ZH = 3, 6
 
 
+#: Verbs of a change. What stands before them is what changes.
+_MOVED = re.compile(
+    r"\b(?:mov|switch|migrat|chang|relocat|join|replac|upgrad)\w*\b|[改换換搬迁遷转轉跳][了到成去用移槽]?"
+)
+
+
 def _value(old: str, new: str, changes: bool, cosine: float | None) -> str | None:
     """Return a contradiction if only one value differs, and the words before it take only one value."""
     before, after = plain_pieces(old), plain_pieces(new)
@@ -136,7 +142,9 @@ def _value(old: str, new: str, changes: bool, cosine: float | None) -> str | Non
     single = _SINGLE.search(lead) or _is_attribute(lead, now, new)
     if single and len(tail) <= 3 and _near(cosine, MIN_VALUE):
         return sentence("history.value")
-    if changes and len(tail) + len(head) >= 2 and _near(cosine, MIN_NUMBER):
+    # "The billing service moved to Go" and "The search service moved to Go": the difference is what moved.
+    other_thing = _MOVED.search(new.casefold().partition(now[-1])[2])
+    if changes and not other_thing and len(tail) + len(head) >= 2 and _near(cosine, MIN_NUMBER):
         return sentence("history.change")
     return None
 

@@ -39,18 +39,18 @@ RETIRED, ANNOUNCED = 0.976, 0.93
 PROBABLE = 0.92
 #: The least probability (`about_the_same`) that brings a newer line along, that puts it before the older one, and that
 #: makes the newest of several lines stand for all.
-BESIDE, FIRST, SAME = 0.05, 0.18, 0.5
+BESIDE, FIRST, SAME = 0.2, 0.2, 0.5
 #: The judge rules out a change below this probability: the newer line may come along, but not first.
 RULED_OUT = 0.1
 #: The weights of `about_the_same`: cosine, whether it is the nearest line, how much nearer than the next one, whether
 #: it is a hit too, log odds of the judge, and the constant. `python -m lab.evals.updates --fit` fits them on
 #: development halves of the sets.
-WEIGHTS = (1.12, 1.4, 2.2, 1.18, 0.51, -4.2)
+WEIGHTS = (0.59, 1.29, 2.39, 0.72, 0.68, -3.57)
 #: Log odds count up to this. A line without a next one is compared with this nearness.
 MAX_LOG_ODDS, NO_NEIGHBOUR = 7.0, 0.2
 #: The weight of common words in the nearness of two lines, beside the cosine.
 WORDS = 0.5
-#: Two statements that share this part of the shorter one at their ends differ in one value: "I like tea" and "I like
+#: Two statements that share this part of the longer one at their ends differ in one value: "I like tea" and "I like
 #: jazz". The reader believes too often that there is only one, so it does not decide.
 FRAME = 0.34
 #: The least cosine of a statement that is retired, and the least nearness of one that another comes before.
@@ -100,12 +100,11 @@ def about_the_same(features: Sequence[float], chance: float) -> float:
 
 
 def _shared_ends(one: str, other: str) -> float:
-    """Return the share of the shorter text that both have at their start and end."""
+    """Return the share of the longer text that both have at their start and end."""
     first, second = (text.casefold().rstrip(".!。！") for text in (one, other))
-    size = min(len(first), len(second))
     head = _shared_start(first, second)
-    tail = min(size - head, _shared_start(first[::-1], second[::-1]))
-    return (head + tail) / max(1, size)
+    tail = min(len(first) - head, len(second) - head, _shared_start(first[::-1], second[::-1]))
+    return (head + tail) / max(1, len(first), len(second))
 
 
 def _shared_start(one: str, other: str) -> int:
