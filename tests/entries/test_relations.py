@@ -98,3 +98,21 @@ def test_statements_about_two_people_are_different() -> None:
 def test_only_a_contradiction_contradicts() -> None:
     assert contradicts("I live in Paris", "I moved to Berlin") is True
     assert contradicts("I like tea", "I like tea") is False
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The billing service moved to Go", "The search service moved to Go"),
+        ("小王搬到了上海", "小李搬到了上海"),
+    ],
+)
+def test_the_same_change_of_another_thing_ends_nothing(old: str, new: str) -> None:
+    assert relation(old, new, 0.9).kind == "different"
+
+
+def test_a_second_change_of_the_same_thing_ends_the_first() -> None:
+    assert (
+        relation("The billing service moved to Go", "The billing service moved to Rust", 0.9).kind
+        == "contradiction"
+    )

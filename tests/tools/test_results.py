@@ -81,6 +81,8 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("memory.search", {"query": "heron tea", "explain": True, "pathPrefix": "MEM"}),
     ("memory.get", {"path": "MEMORY.md"}),
     ("memory.stats", {}),
+    ("memory.profile", {}),
+    ("memory.profile", {"project": True}),
     ("memory.status", {}),
     ("memory.status", {"deep": True}),
     ("memory.sync", {}),
