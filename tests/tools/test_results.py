@@ -42,6 +42,7 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("entries.list", {"query": "tabs", "states": [], "limit": 1}),
     ("entries.get", {"id": FIRST}),
     ("entries.facets", {}),
+    ("memory.profile", {}),
     ("recalls.list", {}),
     ("recalls.list", {"session": "s1", "limit": 1}),
     ("recalls.get", {"id": RECALL}),
