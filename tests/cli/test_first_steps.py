@@ -128,6 +128,19 @@ class TestFilesThatAreNotIndexed:
         assert [hit["path"] for hit in json.loads(done.stdout)["results"]][:1] == [f"memory/{name}"]
 
 
+def test_the_same_sentence_of_several_days_is_one_line_of_an_answer(memoriter: Run, workspace: Path) -> None:
+    (workspace / "memory").mkdir(exist_ok=True)
+    for day in ("06", "07", "08"):
+        text = f"# 2026-02-{day}\n\n- The standup is at ten in the blue room.\n"
+        (workspace / f"memory/2026-02-{day}.md").write_text(text, encoding="utf-8")
+    (workspace / "memory/2026-02-09.md").write_text("- The standup is at eleven in the blue room.\n", "utf-8")
+    found = json.loads(memoriter("search", "standup", "blue", "room", "--json").stdout)["results"]
+    assert sorted(hit["snippet"].splitlines()[-1] for hit in found) == [
+        "- The standup is at eleven in the blue room.",
+        "- The standup is at ten in the blue room.",
+    ]
+
+
 @pytest.mark.parametrize("words", [[], ["search"], ["token", "create"]])
 def test_help_is_also_a_command(memoriter: Run, words: list[str]) -> None:
     shown = memoriter("help", *words)

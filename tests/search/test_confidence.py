@@ -27,7 +27,7 @@ def explained(cosine: float | None = None, coverage: float = 0.0, logit: float |
 
 
 def hit(score: float, explain: Explanation, path: str = "memory/a.md") -> Hit:
-    return Hit(path, 1, 1, score, "text", "memory", f"{path}#L1-L1", explain)
+    return Hit(path, 1, 1, score, f"text {path} {score}", "memory", f"{path}#L1-L1", explain)
 
 
 share = st.floats(0, 1)
@@ -92,8 +92,9 @@ def test_an_answer_without_a_relevant_hit_says_so_and_shows_the_nearest_lines() 
 
 def test_hits_of_an_external_engine_have_no_confidence_and_stay() -> None:
     foreign = hit(0.4, Explanation("qmd query", (Part("qmd", 0.4, 1.0, 0.4),)))
-    answer = conclude(judge(Answer((foreign, foreign), "qmd", ""), QUESTION), cut=True)
-    assert (answer.hits, answer.relevant, answer.notice) == ((foreign, foreign), True, None)
+    hits = (foreign, hit(0.4, foreign.explain, "memory/b.md"))
+    answer = conclude(judge(Answer(hits, "qmd", ""), QUESTION), cut=True)
+    assert (answer.hits, answer.relevant, answer.notice) == (hits, True, None)
 
 
 @pytest.mark.parametrize(

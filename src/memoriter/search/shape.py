@@ -385,8 +385,17 @@ def conclude(answer: Answer, *, cut: bool) -> Answer:
 
     If nothing is relevant, the nearest lines stay, and the notice says so.
     """
-    concluded = replace(answer, hits=tuple(relevant(answer.hits))) if cut else answer
+    concluded = replace(answer, hits=tuple(relevant(_once(answer.hits)))) if cut else answer
     return replace(concluded, notice=_notice(concluded))
+
+
+def _once(hits: Sequence[Hit]) -> Sequence[Hit]:
+    """Drop notes that say only what a better one of the same trust says, such as a line of several daily notes."""
+    first = dict[tuple[object, ...], Hit]()
+    for hit in hits:
+        words = _HEADING.sub("", hit.snippet).split() if hit.source == "memory" else ()
+        first.setdefault((hit.trust, *words) if words else (hit.path, hit.start_line), hit)
+    return list(first.values())
 
 
 def relevant(hits: Sequence[AnyHit]) -> Sequence[AnyHit]:
@@ -404,6 +413,7 @@ def _notice(answer: Answer) -> str | None:
     return join(unknown, None if answer.relevant else sentence(nothing))
 
 
+_HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 _LETTER, _DIGITS = re.compile("[a-z]"), re.compile(r"\d.*\d.*\d|_.*\d|\d.*_")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
