@@ -174,9 +174,7 @@ class StoreArguments(Arguments):
     """Arguments of `memory_store`."""
 
     text: str = Field(description="One statement, clear on its own.")
-    importance: float = Field(
-        default=4.0, ge=0, le=5, description="From 1 to 5. Below 1: from 0 to 1, so 0.7 is 3.8."
-    )
+    importance: float = Field(default=4.0, ge=0, le=5, description="1 to 5, or a share below 1.")
     category: Category | None = Field(default=None, description="The kind of statement.")
     tags: list[str] = Field(default=[], description="Words to find it by.")
 
@@ -222,8 +220,8 @@ def _recall(call: Call[MemoryRecallArguments]) -> MemoryRecallResult:
     read_only=False,
 )
 def _store(call: Call[StoreArguments]) -> RememberedJson:
-    """Remember one short statement: a preference, decision, person or fact. It is stored once and replaces what it
-    contradicts. For longer text use memory_save.
+    """Remember one short statement: a preference, decision, person or fact. It replaces what it contradicts. For
+    longer text use memory_save.
     """
     asked = call.arguments
     remembered = call.memory.entries.add(
@@ -251,7 +249,7 @@ def _store(call: Call[StoreArguments]) -> RememberedJson:
 )
 def _forget(call: Call[MemoryForgetArguments]) -> ReceiptJson:
     """Forget one entry, by id or query, when the user asks for it. It is hidden, and the user can undo this for a
-    while. A query must match exactly one entry clearly; otherwise the result lists candidates. Only the user can erase
+    while. A query must match one entry clearly; otherwise the result lists candidates. Only the user can erase
     what the user said.
     """
     asked = call.arguments
