@@ -51,7 +51,7 @@ check: $(READY)  ## lint, formatting, types, generated docs, words, links, size
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python docs/check_words.py
-	$(BIN)/python -m lab.house --report
+	$(BIN)/python -m lab.house
 	$(BIN)/mkdocs build --strict
 
 fix: $(READY)  ## fix lint and formatting, regenerate docs
