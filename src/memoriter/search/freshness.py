@@ -6,8 +6,7 @@ contradicts an older one by its words replaces it.
 A statement that changes something often shares no word with the question: "where do I work?" finds where the person
 worked before, not "left Tidewater for Halden". Therefore the line of the first hit is the query of a second search, and
 a judge (`memoriter.search.changes`) reads it together with the lines that are nearest to it. If it is sure, the older
-line is marked. A newer line that is probably about the same thing comes first, and one that may be comes along: the
-older line is never alone.
+line is marked. A newer line that is probably about the same thing comes first, and one that may be comes along.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time, and entries
 have theirs. Where that does not tell, the sentence that announces a change is the newer one. A question about the past
