@@ -6,6 +6,7 @@ It prints each figure with its limit and exits with status 1 if one is above it.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -26,7 +27,7 @@ MODULE_LINES = 450
 EXTENSION_LINES = 2_000
 #: Extensions that may be larger than the others.
 LARGE_EXTENSIONS = {"postgres": 4_500}
-SEARCH_FILES = 40
+SEARCH_FILES = 45
 
 
 class Figure(NamedTuple):
@@ -88,6 +89,8 @@ def searched_files() -> set[str]:
 
     with tempfile.TemporaryDirectory(prefix="memoriter-house-") as name:
         workspace = sample_workspace(Path(name, "workspace"))
+        for file in workspace.rglob("*"):
+            os.utime(file, (0, 0))  # a file that was written just now is read again
         with Memory.open(workspace, home=Path(name, "home")) as memory:
             memory.remember("Mira prefers tea over coffee")
             memory.search("does Mira prefer tea or coffee?")
