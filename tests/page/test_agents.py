@@ -51,3 +51,30 @@ def test_the_page_follows_only_the_events_of_the_shown_agent(gateway: Served, vi
     gateway.ask("entries.add", "home", text="The cat sees the vet in May")
     expect(page.locator(".entries tbody tr")).to_have_count(2)
     expect(page.locator(".entries")).not_to_contain_text("Ink is ordered")
+
+
+def test_the_agent_is_in_the_address_so_that_reloads_and_links_show_its_memory(
+    gateway: Served, visit: Visit
+) -> None:
+    first = visit(gateway, "#/memories").page
+    expect(first.locator(".entries tbody tr")).to_contain_text("Figo")
+    second = first.context.new_page()
+    second.goto(f"{gateway.address}/#/memories")
+    second.get_by_label("Agent").select_option("studio")
+    expect(second.locator(".entries tbody tr")).to_contain_text("rollers")
+    assert second.url.endswith("#/memories?agent=studio")
+    first.reload()
+    expect(first.locator(".entries tbody tr")).to_contain_text("Figo")
+    expect(first.get_by_label("Agent")).to_have_value("home")
+    second.locator(".entries a.row").click()
+    expect(second.locator(".panel .statement")).to_have_text("The press needs new rollers")
+    first.goto(second.url)  # a link, in a tab with another agent
+    expect(first.locator(".panel .statement")).to_have_text("The press needs new rollers")
+    expect(first.get_by_label("Agent")).to_have_value("studio")
+    first.go_back()
+    expect(first.locator(".entries tbody tr")).to_contain_text("Figo")
+    first.goto(f"{gateway.address}/#/memories?agent=nowhere")
+    first.reload()
+    expect(first.locator(".said")).to_contain_text("There is no agent “nowhere” here.")
+    expect(first.locator(".entries tbody tr")).to_contain_text("Figo")
+    assert first.url.endswith("#/memories")

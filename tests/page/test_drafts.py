@@ -157,6 +157,30 @@ def test_a_conflict_shows_both_versions_and_the_reader_decides(
     gateway.ask("entries.erase", id=entry)  # the next version of this test may say the same again
 
 
+def test_a_joined_version_that_was_saved_by_keyboard_leaves_no_draft_and_can_be_undone(
+    gateway: Served, visit: Visit
+) -> None:
+    entry = learned(gateway, "The bridge is made of wood")
+    page = visit(gateway, f"#/memories/{entry}").page
+    statement = page.locator(".panel .statement")
+    expect(statement).to_be_visible()
+    page.keyboard.press("e")
+    text = page.get_by_role("dialog").get_by_label("Statement")
+    text.fill("The bridge is made of oak")
+    gateway.ask("entries.edit", id=entry, text="The bridge is closed")
+    expect(statement).to_have_text("The bridge is closed")  # the button that had the focus is another one now
+    page.keyboard.press("Control+Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Edit both").click()
+    page.keyboard.press("End")
+    page.keyboard.type(" and iron")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".said")).to_contain_text("Saved.")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert page.evaluate("Object.keys(localStorage).filter((name) => name.includes('draft'))") == []
+    page.keyboard.press("u")
+    expect(statement).to_have_text("The bridge is closed")
+
+
 def test_a_draft_from_before_a_change_becomes_a_conflict(gateway: Served, visit: Visit) -> None:
     entry = learned(gateway, "The bell rings at noon")
     page = visit(gateway, f"#/memories/{entry}").page

@@ -67,6 +67,28 @@ def test_waiting_memories_are_decided_by_keyboard_one_after_another(gateway: Ser
     }
 
 
+def test_undo_takes_back_an_edit_together_with_its_approval_and_opens_the_memory_again(
+    gateway: Served, visit: Visit
+) -> None:
+    page = visit(gateway, INBOX).page
+    statement = page.locator(".panel .statement")
+    page.locator(".entries tbody tr").first.locator(".col-type").click()
+    expect(statement).to_have_text(TEXTS[3])
+    page.keyboard.press("e")
+    page.get_by_role("dialog").get_by_label("Statement").fill("Tea at five")
+    page.keyboard.press("Control+Enter")
+    expect(statement).to_have_text(TEXTS[2])
+    expect(page.locator(".said")).to_contain_text("Approved: Tea at five")
+    page.keyboard.press("u")
+    expect(statement).to_have_text(TEXTS[3])
+    expect(page.locator(".said")).to_contain_text("This waits for your approval again: Tea at four")
+    page.keyboard.press("a")
+    expect(statement).to_have_text(TEXTS[2])
+    page.keyboard.press("u")
+    expect(statement).to_have_text(TEXTS[3])
+    assert states(gateway) == dict.fromkeys(TEXTS, "staged")
+
+
 def test_the_conversation_is_shown_beside_a_waiting_memory(gateway: Served, visit: Visit) -> None:
     turns = [
         ("user", "What did we say about the ferry?"),

@@ -1,12 +1,14 @@
 // Requests to the gateway. An operation is one POST; an error has a message, a code and details.
 
 import { learn } from "./i18n.js";
-import { remember, remembered } from "./prefs.js";
+import { remember } from "./prefs.js";
+import { addressAgent, here } from "./router.js";
 import { pause } from "./steps.js";
 
 const DEFAULT_AGENT = "main"; // the default name in the settings
 
-let agentName = remembered("agent") ?? DEFAULT_AGENT;
+let defaultAgent = DEFAULT_AGENT; // a guess until the agents are loaded
+let agentName = defaultAgent;
 let event = null; // the newest event before the first answer of this agent
 
 export class Failed extends Error {
@@ -27,18 +29,36 @@ export function firstEvent() {
   return event ?? "";
 }
 
+/** Use the agent of an address; empty: the default agent. */
 export function chooseAgent(name) {
-  agentName = name;
+  agentName = name || defaultAgent;
   event = null;
-  remember("agent", name);
+  addressAgent(inAddress(agentName));
+  remember("agent", inAddress(agentName) || null);
 }
 
-/** Load the agents that this page may see. The name of the agent is a guess until then; this corrects it. */
+/** Whether the page shows the agent of an address. */
+export function isShown(name) {
+  return agentName === (name || defaultAgent);
+}
+
+/** The name of an agent in an address. */
+export function inAddress(name) {
+  return name === defaultAgent ? "" : name;
+}
+
+/** Load the agents that this page may see. The name of the agent is a guess until then; this corrects it, and tells the
+ *  page if the address names an agent that does not exist. */
 export async function agents() {
   const known = await answered(fetch("/v1/agents", { credentials: "same-origin" }));
-  if (known.length > 0 && !known.some((one) => one.name === agentName)) {
-    chooseAgent((known.find((one) => one.default) ?? known[0]).name);
-  }
+  const first = known.find((one) => one.default) ?? known[0];
+  if (!first) return known;
+  const wanted = here().agent;
+  defaultAgent = first.name;
+  const exists = known.some((one) => one.name === agentName);
+  if (exists && isShown(wanted)) return known;
+  chooseAgent("");
+  if (!exists && wanted) document.dispatchEvent(new CustomEvent("memoriter:agent", { detail: wanted }));
   return known;
 }
 

@@ -1,6 +1,6 @@
 // The application: connects the frame, the current view, the keyboard and live events.
 
-import { agent, agents, ask, chooseAgent, firstEvent } from "./api.js";
+import { agent, agents, ask, chooseAgent, firstEvent, inAddress, isShown } from "./api.js";
 import { follow, listen, unfollow } from "./events.js";
 import { frame } from "./frame.js";
 import { LANGUAGES, language, number, t, useLanguage } from "./i18n.js";
@@ -10,7 +10,7 @@ import { announce, ended, failure, loading, runOffer, sentence } from "./notices
 import { palette } from "./palette.js";
 import { fill } from "./dom.js";
 import { nextTheme, remember, remembered } from "./prefs.js";
-import { go, here, returnToPlace, stepped } from "./router.js";
+import { addressAgent, amend, go, here, returnToPlace, stepped } from "./router.js";
 import { importFiles } from "./views/exchange.js";
 import { forgetBy } from "./views/forgetting.js";
 import { memoriesView } from "./views/memories.js";
@@ -84,7 +84,7 @@ function title() {
 
 async function moved() {
   const putBack = stepped();
-  await open();
+  await (isShown(here().agent) ? open() : followAgent());
   // The focused link may be gone with its view. Focus the new view, so that keys reach it.
   if (document.activeElement === document.body) outer.main.focus({ preventScroll: true });
   putBack();
@@ -98,15 +98,29 @@ function speak(name) {
   count();
 }
 
-async function switchAgent(name) {
+/** Go to the memory of another agent. Its name is in the address. */
+function switchAgent(name) {
+  addressAgent(inAddress(name));
+  go(shown);
+}
+
+/** Use the agent of the address. */
+async function followAgent() {
   unfollow();
-  chooseAgent(name);
+  chooseAgent(here().agent);
   greeted = false;
   view?.close?.();
   view = null;
-  if (here().id) go(shown);
+  outer.agents(known);
   await open();
-  if (name === agent()) follow(name, firstEvent()); // the first event loads the counts
+  if (!over) follow(agent(), firstEvent()); // the first event loads the counts
+}
+
+/** The address names an agent that does not exist. */
+function agentUnknown(name) {
+  amend(here().view);
+  outer.agents(known);
+  announce(t("frame.agent.unknown", { name, agent: agent() }));
 }
 
 // Counts next to the names of views. They load after the first view is drawn, and again after changes.
@@ -175,12 +189,15 @@ function finish() {
 
 async function start() {
   useLanguage(language());
-  if (!location.hash && remembered("place")) history.replaceState(history.state, "", remembered("place"));
+  const place = remembered("place") ?? (remembered("agent") ? `#/search?${new URLSearchParams({ agent: remembered("agent") })}` : "");
+  if (!location.hash && place) history.replaceState(history.state, "", place);
   remember("place", null);
+  chooseAgent(here().agent);
   countDrafts(); // deletes old ones
   build();
   document.addEventListener("memoriter:ended", finish);
   document.addEventListener("memoriter:refused", () => agents().catch(() => {})); // finds out whether the session has ended
+  document.addEventListener("memoriter:agent", (event) => agentUnknown(event.detail));
   document.addEventListener("memoriter:live", () => outer.live());
   addEventListener("hashchange", moved);
   useKeys({
@@ -196,9 +213,11 @@ async function start() {
   await open();
   returnToPlace();
   if (over) return;
+  const before = agent();
   known = await agents().catch(() => []);
   outer.agents(known);
-  follow(agent(), firstEvent()); // the first event loads the counts
+  if (agent() !== before) return followAgent(); // the guess was the name of another agent
+  return follow(agent(), firstEvent()); // the first event loads the counts
 }
 
 start();

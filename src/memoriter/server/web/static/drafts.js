@@ -22,6 +22,12 @@ export function dropDraft(key) {
   remember(nameOf(key), null);
 }
 
+/** End the draft of a form whose action succeeded. A field that loses the focus later must not keep it again. */
+export function endDraft(draft) {
+  draft.ended = true;
+  dropDraft(draft.key);
+}
+
 /** Delete the drafts of memories that were forgotten. */
 export function dropDraftsOf(ids) {
   for (const name of rememberedNames("draft.")) if (ids.some((id) => name.includes(id))) remember(name, null);

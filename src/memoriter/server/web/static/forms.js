@@ -1,6 +1,6 @@
 // Forms: one button that runs an action, an error next to it, Ctrl+Enter, and a draft of what was typed.
 
-import { draftOf, dropDraft, keepDraft } from "./drafts.js";
+import { draftOf, dropDraft, endDraft, keepDraft } from "./drafts.js";
 import { el, fill } from "./dom.js";
 import { ago, t } from "./i18n.js";
 import { sentence } from "./notices.js";
@@ -31,7 +31,7 @@ export function actions(label, act, close, { danger = false } = {}) {
  *  the action succeeds. The action returns false if it did not finish, and keeps the draft. */
 export function form(children, label, act, close, { danger = false, draft = null } = {}) {
   const finish = async () => {
-    if ((await act()) !== false && draft) dropDraft(draft.key);
+    if ((await act()) !== false && draft) endDraft(draft);
   };
   const { row, run } = actions(label, finish, close, { danger });
   const node = el(
@@ -57,7 +57,11 @@ function withDraft(node, draft) {
   const { key } = draft;
   const first = valuesOf(node);
   const kept = draftOf(key);
-  const save = () => (same(valuesOf(node), first) ? dropDraft(key) : keepDraft(key, valuesOf(node), draft.base));
+  const save = () => {
+    if (draft.ended) return;
+    if (same(valuesOf(node), first)) dropDraft(key);
+    else keepDraft(key, valuesOf(node), draft.base);
+  };
   node.addEventListener("input", save);
   node.addEventListener("change", save);
   if (!kept || same(kept.values, first)) return;

@@ -1,19 +1,29 @@
-// The current place, in the hash of the address: `#/memories/ID?type=fact`. It also restores scroll and focus when the
+// The current place, in the hash of the address: `#/memories/ID?type=fact&agent=work`. It also restores scroll and focus when the
 // reader goes back.
 
 export const VIEWS = ["search", "memories", "notes", "recalls", "health"];
 
-/** The place in the address. */
+let agentName = ""; // the agent in the addresses of this page; empty: the default agent
+
+/** The place in the address. `agent` is empty for the default agent. */
 export function here() {
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
   const [view, ...rest] = path.split("/");
   const id = rest.map(decoded).join("/");
-  return { view: VIEWS.includes(view) ? view : "search", id, params: new URLSearchParams(query) };
+  const params = new URLSearchParams(query);
+  const agent = params.get("agent") ?? "";
+  params.delete("agent");
+  return { view: VIEWS.includes(view) ? view : "search", id, params, agent };
+}
+
+/** Put an agent into every address that is made from now on, so that a link and a reload show its memory. */
+export function addressAgent(name) {
+  agentName = name;
 }
 
 /** The address of a place. Parameters without a value are left out. */
 export function address(view, id = "", params = {}) {
-  const given = Object.entries(params).filter(
+  const given = Object.entries({ ...params, agent: agentName }).filter(
     ([, value]) => value !== "" && value !== null && value !== undefined,
   );
   const query = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();

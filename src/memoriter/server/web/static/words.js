@@ -11,6 +11,7 @@ export const WORDS = {
   "frame.home": ["memoriter, go to search", "memoriter，回到搜索"],
   "frame.views": ["Views", "视图"],
   "frame.agent": ["Agent", "智能体"],
+  "frame.agent.unknown": ["There is no agent “{name}” here. This is the memory of “{agent}”.", "这里没有名为“{name}”的智能体，现在显示的是“{agent}”的记忆。"],
   "frame.live": ["Live", "实时更新"],
   "frame.still": ["Not connected", "未连接"],
   "frame.theme": ["Theme: {theme}", "主题：{theme}"],
@@ -145,6 +146,10 @@ export const WORDS = {
   "done.undone": ["The newest change was undone.", "最近的一次改动已撤销。"],
   "done.approved": ["Approved.", "已批准。"],
   "done.rejected": ["Rejected.", "已拒绝。"],
+  "done.approve.what": ["Approved{name}", "已批准{name}"],
+  "done.reject.what": ["Rejected{name}", "已拒绝{name}"],
+  "done.waits.again": ["Undone. {n} memories wait for your approval again.", "已撤销，{n} 条记忆重新等待批准。"],
+  "done.waits.again.one": ["Undone. This waits for your approval again: {text}", "已撤销，这条重新等待批准：{text}"],
   "done.copied": ["Copied", "已复制"],
   "done.not.copied": ["Could not copy", "无法复制"],
 

@@ -111,7 +111,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
       return [
         button("approve", () => settle("approve"), "primary"),
         button("reject", () => settle("reject")),
-        button("edit.approve", () => editMemory(entry, settled, { approve: true })),
+        button("edit.approve", () => editMemory(entry, settled, { approve: true, back: changed })),
         forgetting(button, entry),
       ];
     return [
@@ -194,7 +194,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
     reload: () => id && load({ quiet: true }),
     refresh: () => id && load({ quiet: true }),
     key(event) {
-      const staged = { a: () => settle("approve"), r: () => settle("reject"), e: () => editMemory(shown.entry, settled, { approve: true }) };
+      const staged = { a: () => settle("approve"), r: () => settle("reject"), e: () => editMemory(shown.entry, settled, { approve: true, back: changed }) };
       const keys = { active: { e: () => editMemory(shown.entry, changed) }, staged }[shown?.entry.state];
       if (!keys?.[event.key]) return false;
       keys[event.key]();

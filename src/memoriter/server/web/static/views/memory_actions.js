@@ -2,7 +2,7 @@
 
 import { ask } from "../api.js";
 import { ask as dialog } from "../dialogs.js";
-import { draftOf, dropDraft } from "../drafts.js";
+import { draftOf, endDraft } from "../drafts.js";
 import { el, fill } from "../dom.js";
 import { form } from "../forms.js";
 import { t, tn } from "../i18n.js";
@@ -76,8 +76,9 @@ export function addMemory(done) {
 
 const EDITED = ["text", "type", "importance", "tags", "expiresAt"];
 
-/** Edit a memory. A draft continues from what the reader saw then, so that later changes of others are noticed. */
-export function editMemory(entry, done, { approve = false } = {}) {
+/** Edit a memory. A draft continues from what the reader saw then, so that later changes of others are noticed. `back` is
+ *  called with its id after an approval was undone. */
+export function editMemory(entry, done, { approve = false, back = done } = {}) {
   const key = `edit.${entry.id}`;
   let base = draftOf(key)?.base ?? entry;
   const draft = { key, base: seen(base) };
@@ -95,13 +96,13 @@ export function editMemory(entry, done, { approve = false } = {}) {
       );
     };
     const finish = () => {
-      dropDraft(key);
+      endDraft(draft);
       close();
       done();
     };
     const save = async (ifSeq) => {
       const made = await ask("entries.edit", { id: entry.id, ...changes(), ifSeq });
-      if (approve) await settleStaged("approve", [entry.id], done);
+      if (approve) await settleStaged("approve", [entry.id], back, { edited: true });
       else announce(t("done.edited"), t("do.undo"), () => undoLater(made.entry, done));
       finish();
     };
@@ -125,7 +126,7 @@ export function editMemory(entry, done, { approve = false } = {}) {
     };
     const keep = () => {
       if (Object.keys(changes()).length === 0)
-        return approve ? settleStaged("approve", [entry.id], done).then(finish) : finish();
+        return approve ? settleStaged("approve", [entry.id], back).then(finish) : finish();
       return save(base.seq).catch((error) => (isConflict(error) ? settle() : Promise.reject(error)));
     };
     const hint = base.importance >= 5 ? t("entry.expires.never.hint") : t("entry.expires.hint");
@@ -258,22 +259,32 @@ function undoLater(entry, done) {
   undoChange(entry, done).catch((error) => announce(sentence(error)));
 }
 
+const MAX_SAID = 80; // characters of a memory in a message
+const shortened = (text) => (text.length > MAX_SAID ? `${text.slice(0, MAX_SAID)} …` : text);
+
 const MAX_UNDO = 20; // memories that one action can undo together
 
-/** Approve or reject waiting memories, and offer to undo exactly that. */
-export async function settleStaged(how, ids, done) {
+/** Approve or reject waiting memories, and offer to undo exactly that: also the edit before an approval, if they were one
+ *  action. `done` is called after the undo, with the id of the memory if there is one. */
+export async function settleStaged(how, ids, done, { edited = false } = {}) {
   await ask(`entries.${how}`, { ids });
-  const text = t(how === "approve" ? "done.approved" : "done.rejected");
-  if (ids.length > MAX_UNDO) return announce(text);
+  if (ids.length > MAX_UNDO) return announce(t(how === "approve" ? "done.approved" : "done.rejected"));
   const now = await Promise.all(ids.map((id) => ask("entries.get", { id }).catch(() => null)));
+  const name = ids.length === 1 && now[0] ? `: ${shortened(now[0].entry.text)}` : "";
   const back = async () => {
+    let said = "";
     try {
-      for (const { entry } of now.filter(Boolean)) await ask("entries.undo", { id: entry.id, ifSeq: entry.seq });
-      announce(t("done.undone"));
+      for (const { entry } of now.filter(Boolean)) {
+        const { entries } = await ask("entries.undo", { id: entry.id, ifSeq: entry.seq });
+        if (edited) await ask("entries.undo", { id: entry.id, ifSeq: entries.find((one) => one.id === entry.id)?.seq });
+      }
     } catch (error) {
-      announce(sentence(error));
+      said = sentence(error);
     }
-    done();
+    await done(ids.length === 1 ? ids[0] : undefined);
+    const { entry } = await ask("entries.get", { id: ids[0] }).catch(() => ({ entry: null }));
+    const one = entry && ids.length === 1 && t("done.waits.again.one", { text: shortened(entry.text) });
+    announce(said || one || tn("done.waits.again", ids.length));
   };
-  return announce(text, t("do.undo"), back);
+  return announce(t(`done.${how}.what`, { name }), t("do.undo"), back);
 }
