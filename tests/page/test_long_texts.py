@@ -40,6 +40,7 @@ SLOW = {
     "many lines": "\n".join(f"- [ ] task {line} of [a list](other.md)" for line in range(1_400)),
     "many paragraphs": "\n\n".join(f"Paragraph {line} with **strong** words." for line in range(700)),
     "a wide table": "|a" * 2_000 + "\n" + "|-" * 2_000 + "\n" + "|b" * 2_000,
+    "a long and wide table": "|a" * 60 + "\n" + "|-" * 60 + "\n" + ("|b" * 60 + "\n") * 700,
     "a long table": "|a|b|\n|-|-|\n" + "|c|d|\n" * 1_400,
 }
 #: Returns whether a note is shown to its end. It is cheap, because it runs in the thread that is measured.

@@ -6,7 +6,7 @@ import { frame } from "./frame.js";
 import { LANGUAGES, language, number, t, useLanguage } from "./i18n.js";
 import { help, useKeys } from "./keys.js";
 import { countDrafts } from "./drafts.js";
-import { announce, ended, failure, loading, runOffer, sentence } from "./notices.js";
+import { announce, ended, failure, hushOld, loading, runOffer, sentence } from "./notices.js";
 import { palette } from "./palette.js";
 import { fill } from "./dom.js";
 import { nextTheme, remember, remembered } from "./prefs.js";
@@ -48,11 +48,13 @@ function build() {
 
 async function open() {
   if (over) return null;
-  const { view: name } = here();
+  const { view: name, unknown } = here();
+  if (unknown) announce(t("frame.view.unknown", { name: unknown }));
   if (!view || shown !== name) {
     view?.close?.();
     view = null;
     fill(outer.main);
+    if (shown) hushOld();
     shown = name;
     outer.select(shown);
     title();

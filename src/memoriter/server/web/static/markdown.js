@@ -1,7 +1,7 @@
 // Render Markdown as elements: headings, lists, tasks, code, quotes, tables, emphasis and links. HTML in a note stays text,
 // images show their description, and links lead to the web or to another note. Spans are in markdown_spans.js.
 
-import { el } from "./dom.js";
+import { el, measure } from "./dom.js";
 import { MAX_CHARS, spans } from "./markdown_spans.js";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
@@ -14,6 +14,7 @@ const DIVIDER = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
 const PIECE_CHARS = 4_000;
 const MAX_ITEMS = 150; // in one list, so that a long list is drawn in steps; the next items are another list
 const MAX_COLUMNS = 200; // a wider table is shown as text
+const MAX_CELLS = 2_000; // in one table, for the same reason; the next rows are another table with the same columns
 const MAX_DEPTH = 12; // nesting of lists and quotes; deeper lines become paragraphs
 
 /** Render the blocks of a text. `first` is its first line number; `resolve` maps a relative link to an address or null.
@@ -30,12 +31,13 @@ export function* renderedBlocks(text, { first = 1, resolve = () => null, tick = 
   yield* blocks(lines, { resolve, tick, depth: 0, top: first === 1 });
 }
 
-function* blocks(lines, context) {
+function* blocks(lines, given) {
+  const context = { ...given, open: { end: 0 } }; // the table whose rows continue
   let at = 0;
   if (context.top && lines[0]?.text === "---") {
     const end = lines.findIndex((line, index) => index > 0 && /^(?:---|\.\.\.)\s*$/.test(line.text));
     if (end > 0) {
-      yield placed(el("pre", { class: "front-matter" }, texts(lines.slice(1, end))), lines.slice(0, end + 1));
+      yield placed(el("pre", { class: "front-matter", tabindex: "0" }, texts(lines.slice(1, end))), lines.slice(0, end + 1));
       at = end + 1;
     }
   }
@@ -51,6 +53,7 @@ function* blocks(lines, context) {
 }
 
 function block(lines, at, context) {
+  if (at < context.open.end) return tableRows(lines, at, context);
   const line = lines[at].text;
   const fence = FENCE.exec(line);
   if (fence) return code(lines, at, fence);
@@ -169,36 +172,37 @@ function taskBox([, mark, text], line, { tick }) {
   });
 }
 
-function table(lines, at, context) {
+function table(lines, at, { open, ...context }) {
   let end = at + 2;
   while (end < lines.length && lines[end].text.includes("|") && lines[end].text.trim()) end++;
-  const sides = cells(lines[at + 1].text).map((cell) =>
+  open.end = end;
+  open.sides = cells(lines[at + 1].text).map((cell) =>
     /^:-+:$/.test(cell) ? "center" : /-:$/.test(cell) ? "end" : null,
   );
-  const row = (line, name) =>
-    placed(
-      el(
-        "tr",
-        {},
-        cells(line.text)
-          .slice(0, sides.length)
-          .map((cell, column) =>
-            el(
-              name,
-              { "data-align": sides[column], scope: name === "th" ? "col" : null },
-              spans(cell, context),
-            ),
-          ),
-      ),
-      [line],
-    );
-  const head = el("thead", {}, row(lines[at], "th"));
+  open.isLong = (end - at) * open.sides.length > MAX_CELLS;
+  return tableRows(lines, at + 2, { open, ...context }, el("thead", {}, tableRow(lines[at], "th", open.sides, context)));
+}
+
+/** Rows of a table, with or without its head. */
+function tableRows(lines, at, { open, ...context }, head = null) {
+  const end = Math.min(open.end, at + Math.max(1, Math.floor(MAX_CELLS / open.sides.length)));
   const body = el(
     "tbody",
     {},
-    lines.slice(at + 2, end).map((line) => row(line, "td")),
+    lines.slice(at, end).map((line) => tableRow(line, "td", open.sides, context)),
   );
-  return [el("div", { class: "wide", tabindex: "0" }, el("table", {}, head, body)), end];
+  const node = el("table", { class: open.isLong ? "long-table" : null }, head, body);
+  if (open.isLong) measure(node, "--columns", open.sides.length);
+  return [el("div", { class: "wide", tabindex: "0" }, node), end];
+}
+
+function tableRow(line, name, sides, context) {
+  const row = cells(line.text)
+    .slice(0, sides.length)
+    .map((cell, column) =>
+      el(name, { "data-align": sides[column], scope: name === "th" ? "col" : null }, spans(cell, context)),
+    );
+  return placed(el("tr", {}, row), [line]);
 }
 
 function cells(line) {

@@ -29,7 +29,8 @@ export function sentence(error) {
   return error?.status ? t("notice.failed", { status: error.status }) : t("notice.unreachable");
 }
 
-const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+// A path or a name at the beginning keeps its letters.
+const capital = (text) => (/^\S*[./_]\S/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1));
 
 /** Shown instead of the page when the session has ended. */
 export function ended(drafts = 0) {
@@ -45,10 +46,12 @@ export function ended(drafts = 0) {
 }
 
 const STAYS_MS = 10_000;
+const NEW_MS = 2_000;
 
 let corner = null;
 let timer = 0;
 let offered = null; // the action that the current message offers
+let said = 0; // when the current message appeared
 
 /** The region for `announce`. It is created once, because screen readers ignore a region that appears with its text. */
 export function messageRegion() {
@@ -72,10 +75,16 @@ function hush() {
   fill(corner);
 }
 
+/** Remove a message about another view. A message of this moment may be about the way here, and stays. */
+export function hushOld() {
+  if (performance.now() - said > NEW_MS) hush();
+}
+
 /** Show for a while what was done, with one action. It stays while the reader points at it or focuses it. */
 export function announce(text, label = "", action = null) {
   clearTimeout(timer);
   offered = action;
+  said = performance.now();
   const button =
     action &&
     el(

@@ -13,7 +13,8 @@ export function here() {
   const params = new URLSearchParams(query);
   const agent = params.get("agent") ?? "";
   params.delete("agent");
-  return { view: VIEWS.includes(view) ? view : "search", id, params, agent };
+  const known = VIEWS.includes(view);
+  return { view: known ? view : "search", id, params, agent, unknown: known ? "" : view };
 }
 
 /** Put an agent into every address that is made from now on, so that a link and a reload show its memory. */

@@ -15,8 +15,8 @@ const STOPPED_MS = 150;
 
 /** `body` is the tbody. `request({ offset, around })` returns `{ items, offset, total }`. `draw(item)` returns a row,
  *  `key(item)` the id and everything that the row shows. `drawn()` is called after rows have changed, `failed(error)` if a
- *  page could not be loaded. */
-export function rowWindow(body, { request, draw, key, drawn, failed }) {
+ *  page could not be loaded, `printing({ from, to, total })` before the rows are printed. */
+export function rowWindow(body, { request, draw, key, drawn, failed, printing }) {
   const above = space();
   const below = space();
   let items = new Map(); // index → item
@@ -199,8 +199,19 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
     return -1;
   }
 
+  // Paper has no empty space: it gets the rows whose data is here, and no others.
+  function print() {
+    const known = [...items.keys()].sort((one, other) => one - other);
+    const nodes = known.map((index) => rows.get(items.get(index).id)?.node ?? draw(items.get(index)));
+    printing({ from: (known[0] ?? -1) + 1, to: (known.at(-1) ?? -1) + 1, total });
+    place(nodes);
+    isStale = true;
+  }
+
   addEventListener("scroll", scrolled, { passive: true });
   addEventListener("resize", resized);
+  addEventListener("beforeprint", print);
+  addEventListener("afterprint", schedule);
   addEventListener("pagehide", remember);
 
   return {
@@ -263,6 +274,8 @@ export function rowWindow(body, { request, draw, key, drawn, failed }) {
       clearTimeout(stopped);
       removeEventListener("scroll", scrolled);
       removeEventListener("resize", resized);
+      removeEventListener("beforeprint", print);
+      removeEventListener("afterprint", schedule);
       removeEventListener("pagehide", remember);
     },
   };

@@ -12,6 +12,7 @@ export const WORDS = {
   "frame.views": ["Views", "视图"],
   "frame.agent": ["Agent", "智能体"],
   "frame.agent.unknown": ["There is no agent “{name}” here. This is the memory of “{agent}”.", "这里没有名为“{name}”的智能体，现在显示的是“{agent}”的记忆。"],
+  "frame.view.unknown": ["There is no view “{name}”. This is Search.", "没有“{name}”这个视图，现在显示的是搜索。"],
   "frame.live": ["Live", "实时更新"],
   "frame.still": ["Not connected", "未连接"],
   "frame.theme": ["Theme: {theme}", "主题：{theme}"],
@@ -43,6 +44,9 @@ export const WORDS = {
   "conflict.now": ["This memory was changed in the meantime. It now says:", "这条记忆刚被改动过，现在的内容是："],
   "conflict.now.several": ["Some of these were changed in the meantime. Check them again.", "其中有几条刚被改动过，请再检查一遍。"],
 
+  "filter.unknown": ["This filter is not known and was left out: {value}", "无法识别的筛选条件，已忽略：{value}"],
+  "print.rows": ["Memories {from} to {to} of {total}. Download saves all of them.", "第 {from} 至 {to} 条，共 {total} 条。要保存全部，请用“下载”。"],
+  "print.lines": ["Lines {from} to {to} of {total}. Press “Show more” on the page to print the others too.", "第 {from} 至 {to} 行，共 {total} 行。在页面上点“显示更多”，即可打印其余部分。"],
   "do.more": ["Show more", "显示更多"],
   "do.close": ["Close", "关闭"],
   "do.cancel": ["Cancel", "取消"],

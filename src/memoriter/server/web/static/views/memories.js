@@ -3,7 +3,7 @@
 
 import { ask, isAborted, newest } from "../api.js";
 import { el, fill } from "../dom.js";
-import { t, tn } from "../i18n.js";
+import { number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { announce, failure, loading, nothing, sentence } from "../notices.js";
 import { label, stars, when } from "../parts.js";
@@ -36,6 +36,7 @@ export function memoriesView(main) {
     load();
   });
   const summary = el("p", { class: "summary", role: "status", "aria-live": "polite" });
+  const onPaper = el("p", { class: "on-paper" });
   const table = el("div", { class: "table-place" });
   const picked = picking(changed, forgotten, {
     draw: () => list?.redraw(),
@@ -47,7 +48,7 @@ export function memoriesView(main) {
   const split = el(
     "div",
     { class: "split" },
-    el("div", { class: "split-list" }, filtering.node, notes.node, summary, picked.node, table),
+    el("div", { class: "split-list" }, filtering.node, notes.node, summary, onPaper, picked.node, table),
     aside,
   );
   fill(
@@ -151,8 +152,11 @@ export function memoriesView(main) {
       ),
     );
     fill(table, el("table", { class: "entries" }, el("thead", {}, el("tr", {}, head)), body));
-    list = rowWindow(body, { request, draw: row, key: signature, drawn: markOpen, failed });
+    list = rowWindow(body, { request, draw: row, key: signature, drawn: markOpen, failed, printing });
   }
+
+  const printing = ({ from, to, total }) =>
+    fill(onPaper, to - from + 1 < total && t("print.rows", { from: number(from), to: number(to), total: number(total) }));
 
   function row(entry) {
     const only = (name, value, text, looks) =>

@@ -3,10 +3,12 @@
 import { ask } from "../api.js";
 import { el, icon, refill, typed } from "../dom.js";
 import { number, t } from "../i18n.js";
+import { announce } from "../notices.js";
 import { TRUST_LEVELS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
 
 const FILTER_NAMES = ["q", "type", "state", "trust", "stars", "tag", "source", "workspace", "used", "since", "until", "session", "sort", "dir"];
 const SORTS = ["updated", "importance", "expires", "used"];
+const KNOWN = { type: TYPES, state: [...STATES, "all"], trust: TRUST_LEVELS, stars: ["1", "2", "3", "4", "5"], used: ["yes", "no"] };
 const PAUSE_MS = 200;
 
 /** The filters of the address as arguments of `entries.list`. The default is active and waiting memories. */
@@ -139,6 +141,9 @@ export function filterBar(changed) {
       filters = Object.fromEntries(
         FILTER_NAMES.filter((name) => params.get(name)).map((name) => [name, params.get(name)]),
       );
+      const unknown = Object.keys(KNOWN).filter((name) => filters[name] && !KNOWN[name].includes(filters[name]));
+      if (unknown.length > 0) announce(t("filter.unknown", { value: unknown.map((name) => filters[name]).join(", ") }));
+      for (const name of unknown) delete filters[name];
       if (document.activeElement !== query) query.value = filters.q ?? "";
       if (filters.since || filters.until) more.open = true;
       draw();

@@ -2,7 +2,7 @@
 
 import { compare } from "../texts.js";
 import { el } from "../dom.js";
-import { moment, number, t, translated } from "../i18n.js";
+import { day, number, t, translated } from "../i18n.js";
 import { when } from "../parts.js";
 
 /** The changes of a memory, newest first, each with its difference. */
@@ -23,7 +23,7 @@ export function history(events) {
           el("span", { class: "faint" }, t("entry.by", { who: t(`who.${event.by}`) }), " · "),
           when(event.at),
         ),
-        event.note && el("p", { class: "faint" }, translated(event.note)),
+        event.note && event.kind !== "undo" && el("p", { class: "faint" }, translated(event.note)),
         event.said && el("p", {}, el("q", {}, event.said)),
         difference(event.before, event.after),
       ),
@@ -36,7 +36,7 @@ const COMPARED_FIELDS = ["type", "importance", "state", "trust", "expiresAt", "t
 function difference(before, after) {
   if (!before || !after) return null;
   const words = before.text === after.text ? null : wordDifference(before.text ?? "", after.text ?? "");
-  const changes = COMPARED_FIELDS.filter((name) => shownValue(name, before[name]) !== shownValue(name, after[name]));
+  const changes = COMPARED_FIELDS.filter((name) => isChanged(name, before[name], after[name]));
   const fields = changes.map((name) =>
     el(
       "li",
@@ -50,8 +50,16 @@ function difference(before, after) {
   return [words, fields.length > 0 && el("ul", { class: "diff-fields" }, fields)];
 }
 
+const DAY_S = 86_400;
+
+/** Whether a reader cares: an expiry is a day, not a minute. */
+function isChanged(name, before, after) {
+  if (name === "expiresAt" && before && after && Math.abs(before - after) < DAY_S) return false;
+  return shownValue(name, before) !== shownValue(name, after);
+}
+
 function shownValue(name, value) {
-  if (name === "expiresAt") return value ? moment(value) : t("entry.never");
+  if (name === "expiresAt") return value ? day(value) : t("entry.never");
   if (name === "tags") return value?.length ? value.join(", ") : "–";
   if (name === "importance") return number(value, 1);
   return t(`${name}.${value}`);

@@ -168,7 +168,7 @@ export function notesView(main) {
       const next = await readOn("notes.get", { path, from: before.nextFrom, lines: LINES_PER_REQUEST });
       if (text !== before) return; // the note has changed and is shown from the start
       text = { ...next, text: `${before.text}\n${next.text}`, from: before.from };
-      if (!text.nextFrom) page.querySelector(".more")?.remove();
+      page.querySelector(".rest")?.replaceWith(rest());
       const body = page.querySelector(".note-body");
       const last = body.querySelector(".prose")?.lastElementChild; // it may continue
       last?.remove();
@@ -176,6 +176,18 @@ export function notesView(main) {
     } catch (error) {
       if (!isAborted(error)) page.append(failure(error, more));
     }
+  }
+
+  /** A button for the lines that are not shown yet. Paper says which lines it has. */
+  function rest() {
+    if (!text.nextFrom) return el("div", { class: "rest" });
+    const shown = { from: number(text.from), to: number(text.nextFrom - 1), total: number(text.totalLines) };
+    return el(
+      "div",
+      { class: "rest" },
+      el("button", { type: "button", class: "quiet more", onclick: more }, t("do.more")),
+      el("p", { class: "on-paper" }, t("print.lines", shown)),
+    );
   }
 
   async function draw({ scroll }) {
@@ -216,18 +228,7 @@ export function notesView(main) {
         invisibleWarning(path, text.text),
       ),
       body,
-      !editor &&
-        text.nextFrom &&
-        form !== "chunks" &&
-        el(
-          "button",
-          {
-            type: "button",
-            class: "quiet more",
-            onclick: more,
-          },
-          t("do.more"),
-        ),
+      !editor && form !== "chunks" && rest(),
     );
     if (editor) return fill(body, editor.node);
     if (form === "chunks") await drawChunks(body);

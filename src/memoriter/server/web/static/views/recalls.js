@@ -167,6 +167,7 @@ export function recallsView(main) {
       fill(aside, open && closing(), recallDetail(answer.recall ?? answer));
       peek.mark();
       if (open) enter(aside);
+      if (open) rows.querySelector(`[data-id="${CSS.escape(open)}"]`)?.scrollIntoView({ block: "nearest" }); // rows grow
     } catch (error) {
       if (isAborted(error)) return;
       fill(aside, open && closing(), failure(error, () => ((drawn = null), detail())));
