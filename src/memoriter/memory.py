@@ -177,15 +177,18 @@ class Memory:
         force: bool = False,
         verify: bool = False,
         batch: bool = False,
+        vectors_s: float | None = None,
         progress: ProgressCallback | None = None,
     ) -> SyncReport:
         """Bring the index up to date with the files.
 
         ``force`` builds a new index and replaces the old one. ``verify`` checks the index for damage first. Both
         include the index of entries. ``batch`` embeds through the provider's batch API, where there is one: cheaper,
-        but slower.
+        but slower. ``vectors_s`` is how many seconds vectors may take (default: until none is missing).
         """
-        report = self._engine.sync(force=force, verify=verify, batch=batch, progress=progress)
+        report = self._engine.sync(
+            force=force, verify=verify, batch=batch, vectors_s=vectors_s, progress=progress
+        )
         if not (force or verify) or not self._parts.entries_exist:
             return report
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,6 +16,8 @@ import pytest
 import yaml
 from command_line import RunForked
 
+import memoriter
+from memoriter.cli import folders
 from memoriter.memory import Memory
 
 NOTES = {
@@ -118,6 +122,62 @@ def test_init_without_a_terminal_says_which_notes_it_does_not_index(person: Pers
     assert person.found(vault, "heron") == []
     assert "4 notes in 3 folders." in person.run(person.user, "init", vault, "--all-notes")
     assert person.found(vault, "heron") == ["Inbox.md"]
+
+
+def test_a_workspace_has_a_name_that_options_understand(person: Person) -> None:
+    work, private = person.folder("work"), person.folder("private", {"memory/cat.md": "The cat sleeps.\n"})
+    assert "No workspace has a name." in person.run(person.user, "workspace", "list")
+    assert "run `memoriter init --workspace work`" in person.run(
+        person.user, "workspace", "add", "work", work
+    )
+    person.run(person.user, "init", "--workspace", "work", "--all-notes")
+    person.run(private, "init")
+    person.run(private, "workspace", "add", "private")
+    assert person.found(person.user, "heron", "--workspace", "work") == ["Inbox.md"]
+    assert person.found(work, "cat", "--workspace", "private") == ["memory/cat.md"]
+    person.run(person.user, "workspace", "use", "private")
+    assert person.found(person.user, "cat") == ["memory/cat.md"]
+    listed = json.loads(person.run(person.user, "workspace", "list", "--json"))["workspaces"]
+    assert listed == [
+        {"name": "work", "path": str(work), "default": False, "exists": True},
+        {"name": "private", "path": str(private), "default": True, "exists": True},
+    ]
+    assert "Did you mean 'work'?" in person.run(person.user, "workspace", "use", "wrok", fails=True)
+    person.run(person.user, "workspace", "remove", "work")
+    assert person.config()["workspaces"] == {"private": str(private)}
+
+
+def test_an_interrupted_init_says_what_is_ready_and_how_to_go_on(person: Person) -> None:
+    notes = {f"memory/{n}.md": f"The heron number {n} stands in the water.\n\n" * 40 for n in range(400)}
+    folder = person.folder("large", notes)
+    local = {"MEMORITER_EMBEDDING__PROVIDER": "local"}
+    command = [sys.executable, "-m", "memoriter", "init", "--wait"]
+    with subprocess.Popen(
+        command, cwd=folder, env=person.environ | local, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        lines = [next(line for line in process.stderr if b"Embedding" in line)]
+        process.send_signal(signal.SIGINT)
+        lines += process.stderr
+    assert process.returncode == 130
+    assert re.fullmatch(
+        r"memoriter: Interrupted\. 401 files can be searched by keyword, \d+ of \d+ chunks by meaning\. "
+        r"To go on, run `memoriter index`\.\n",
+        lines[-1].decode(),
+    )
+
+
+def test_files_beyond_the_limit_are_said_not_to_be_counted(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folders, "MAX_COUNTED", 2)
+    folder = person.folder("many", {f"{n}.pdf": "" for n in range(3)})
+    with memoriter.open(folder, home=person.root / "home") as memory:
+        counts = folders.not_indexed(memory)
+    assert (counts, folders.describe_files(counts)) == (
+        {"PDF": 2, "uncounted": 1},
+        "PDF 2 among the first 2 files; the folder has more than 2",
+    )
 
 
 @pytest.mark.parametrize(("answer", "found"), [("y", ["Inbox.md"]), ("n", [])])

@@ -90,19 +90,20 @@ def test_each_search_embeds_a_part_and_says_how_much_is_missing(
         assert memory.status().degraded == answer.degraded
         seen.append((answer.degraded, embedder.texts))
     assert seen == [
-        (missing(12, 20, CONTINUE), 8),
-        (missing(4, 20, CONTINUE), 16),
-        (None, 20),
-        (None, 20),
+        (missing(11, 20, CONTINUE), 9),  # two seconds for files that changed
+        (missing(9, 20, CONTINUE), 11),  # 0.3 seconds for others
+        (missing(7, 20, CONTINUE), 13),
+        (missing(5, 20, CONTINUE), 15),
     ]
-    assert by_meaning(memory) == 20
+    memory.sync()
+    assert (by_meaning(memory), embedder.texts) == (20, 20)
 
 
 @pytest.mark.usefixtures("twenty_notes")
 def test_a_search_ends_when_the_time_is_too_short_for_one_more_vector(open_memory) -> None:
     memory, embedder = open_slow(open_memory, **ONE_SHOT)
     embedder.seconds = 0.24
-    assert memory.search("ring 7919").degraded == missing(12, 20, CONTINUE)
+    assert memory.search("ring 7919").degraded == missing(11, 20, CONTINUE)
 
 
 @pytest.mark.usefixtures("twenty_notes")
@@ -111,8 +112,8 @@ def test_the_work_continues_in_the_next_process(open_memory) -> None:
     first.search("heron")
     first.close()
     second, embedder = open_slow(open_memory, **ONE_SHOT)
-    assert second.search("heron").degraded == missing(4, 20, CONTINUE)
-    assert embedder.texts == 8
+    assert second.search("heron").degraded == missing(9, 20, CONTINUE)
+    assert embedder.texts == 2
 
 
 def test_one_long_note_is_found_by_keyword_before_it_has_vectors(note, open_memory) -> None:
@@ -123,7 +124,27 @@ def test_one_long_note_is_found_by_keyword_before_it_has_vectors(note, open_memo
     assert answer.degraded is not None
     assert answer.degraded.endswith(CONTINUE)
     status = memory.status()
-    assert (status.embedded, embedder.texts) == (8, 8)
+    assert (status.embedded, embedder.texts) == (9, 9)
+
+
+def test_a_limited_sync_indexes_all_keywords_and_estimates_the_rest(note, open_memory) -> None:
+    note("memory/a-log.md", "".join(f"- The stork number {n} wears ring {n * 7919}.\n\n" for n in range(600)))
+    note("memory/note.md", "The heron nests on the island.\n")
+    memory, _ = open_slow(open_memory, **ONE_SHOT)
+    report = memory.sync(vectors_s=2.0)
+    assert (report.chunks, report.embedded, report.pending, report.waiting) == (301, 9, 292, 0)
+    assert report.remaining_s is not None
+    assert (
+        memory.search("island", max_results=1).hits[0].explain.parts[0].name == "vector"
+    )  # before the long log
+    assert memory.sync().pending == 0
+
+
+def test_a_sync_without_time_for_vectors_embeds_nothing(note, open_memory) -> None:
+    note("memory/note.md", "The heron nests on the island.\n")
+    memory, embedder = open_slow(open_memory, **ONE_SHOT)
+    report = memory.sync(vectors_s=0)
+    assert (report.chunks, report.pending, report.remaining_s, embedder.texts) == (1, 1, None, 0)
 
 
 def test_a_chunk_without_a_vector_is_not_ranked_below_worse_ones_that_have_one(note, open_memory) -> None:
@@ -171,7 +192,7 @@ def test_a_new_note_is_complete_while_another_process_embeds(note, open_memory) 
         note("memory/otter.md", "The otter sleeps under the bridge.\n")
         answer = memory.search("otter bridge")
     assert [part.name for part in answer.hits[0].explain.parts][:2] == ["vector", "keyword"]
-    assert answer.degraded == missing(12, 21, CONTINUE)
+    assert answer.degraded == missing(11, 21, CONTINUE)
 
 
 @pytest.mark.usefixtures("twenty_notes")
@@ -356,7 +377,12 @@ def test_the_first_search_after_a_large_import_answers_from_keywords_and_counts_
             "They are embedded in the background and by the next searches."
         )
 
-    assert seen == [sentence(12), sentence(4), None, None]  # the import embeds what fits into its time
+    assert seen == [
+        sentence(15),
+        sentence(10),
+        sentence(5),
+        None,
+    ]  # the import embeds what fits into its time
 
 
 def test_an_open_memory_embeds_imported_entries_in_the_background(open_memory) -> None:

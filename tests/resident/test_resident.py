@@ -245,6 +245,21 @@ def test_an_idle_process_ends_and_leaves_nothing(home: Home) -> None:
     assert home.files() == ["announced"]
 
 
+def test_an_idle_process_computes_missing_vectors_before_it_ends(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = {"MEMORITER_EMBEDDING__PROVIDER": "local", "MEMORITER_RESIDENT__IDLE_MINUTES": "0.001"}
+    monkeypatch.delenv("MEMORITER_RESIDENT__ENABLED", raising=False)
+    for name, value in {**home.environment, **local}.items():
+        monkeypatch.setenv(name, value)
+    with memoriter.open(home.workspace, home=home.path) as memory:
+        assert memory.sync(vectors_s=0).pending == 1
+    request = {"operation": "index", "arguments": {}, "caller": client.describe_caller({})}
+    wait_for_end(int(str(client.Connection(str(home.path)).ask(request)["pid"])))
+    with memoriter.open(home.workspace, home=home.path) as memory:
+        assert (memory.status().embedded, memory.status().chunks) == (1, 1)
+
+
 def test_an_idle_process_tidies_the_entries_of_its_memories_before_it_ends(home: Home) -> None:
     file = home.project / "statements.json"
     statements = {"I live in Berlin": "2025-01-01T00:00:00Z", "I live in Munich": "2026-01-01T00:00:00Z"}

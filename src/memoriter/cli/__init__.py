@@ -43,7 +43,8 @@ def main() -> None:
         status = calls.run_command(read(arguments), arguments)
         raise SystemExit(execute(arguments) if status is None else status)
     except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        sys.stdout.flush()
+        os._exit(130)  # without waiting for threads that still compute
     except BrokenPipeError:
         # The reader, such as `head`, has closed the pipe. Python must not try to flush again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

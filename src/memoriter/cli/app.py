@@ -6,7 +6,6 @@ In all modules of commands, imports of the package stay inside the functions, so
 from __future__ import annotations
 
 import sys
-import time
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from functools import cache
@@ -22,12 +21,7 @@ from memoriter.resident import commands as resident
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from memoriter.memory import Memory
-    from memoriter.records import Progress
     from memoriter.tools.doctor import Finding
-
-#: The first search of a person waits this long for vectors, in seconds. A progress bar shows it.
-FIRST_INDEX_S = 20.0
 
 app = typer.Typer(
     name="memoriter",
@@ -40,7 +34,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog="Examples: memoriter init · memoriter init ~/vault --all-notes")(folders.init)
 
 
 def _print_version(requested: bool) -> None:
@@ -55,7 +48,8 @@ def _print_version(requested: bool) -> None:
 def _set_options(
     context: typer.Context,
     workspace: Annotated[
-        Path | None, typer.Option(help="Folder of notes (default: the current folder, if set up).")
+        Path | None,
+        typer.Option(help="Folder of notes or its name (default: the current folder, if set up)."),
     ] = None,
     home: Annotated[
         Path | None, typer.Option(help="Folder for memoriter's own files (default: ~/.memoriter).")
@@ -96,7 +90,11 @@ def index(
     `sync` is another name of this command, and `reindex` one of `index --force`.
     """
 
-    with context.obj.memory() as memory, render.progress(as_json) as progress:
+    with (
+        context.obj.memory() as memory,
+        folders.saying_how_to_continue(memory),
+        render.progress(as_json) as progress,
+    ):
         report = memory.sync(force=force, verify=True, batch=batch, progress=progress)
     render.show(
         as_json,
@@ -151,8 +149,6 @@ def search(
 
     query = join_words(words, "The query is empty. Write what you are looking for.")
     with context.obj.memory() as memory:
-        if not as_json and sys.stderr.isatty():
-            _index_before_first_search(memory)
         answer = memory.search(
             query,
             max_results=max_results,
@@ -171,25 +167,6 @@ def search(
     )
     if left_out:
         typer.echo(f"Not indexed in the workspace: {folders.describe_files(left_out)}.")
-
-
-def _index_before_first_search(memory: Memory) -> None:
-    """Index everything with a progress bar, for a limited time. Without a terminal, the search itself does a part."""
-    from memoriter.errors import Cancelled, MemoriterError
-
-    if memory.status().last_sync is not None:
-        return
-    ends = time.monotonic() + FIRST_INDEX_S
-
-    with suppress(MemoriterError), render.progress(as_json=False) as show:  # the search reports problems
-
-        def show_until_late(step: Progress) -> None:
-            if show:
-                show(step)
-            if step.stage == "embed" and time.monotonic() > ends:
-                raise Cancelled("The search does not wait longer.")
-
-        memory.sync(progress=show_until_late)
 
 
 @app.command(epilog="Example: memoriter get memory/2026-02-08.md --from 10 --lines 20")

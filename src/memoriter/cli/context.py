@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperArgument, TyperGroup
 
-from memoriter.resident.command_line import read
+from memoriter.resident.command_line import GLOBAL_OPTIONS, read
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -71,6 +71,11 @@ class GlobalOptions:
         options = {**places, "store.url": self.store, **overrides}
         return {key: value for key, value in options.items() if value is not None}
 
+    def given(self) -> dict[str, str]:
+        """Return the options that were given as they were typed."""
+        options = {name: getattr(self, name) for name in GLOBAL_OPTIONS}
+        return {name: str(value) for name, value in options.items() if value is not None}
+
     def settings(self, **overrides: object) -> Settings:
         """Load the settings and set up logging."""
         from memoriter import logs
@@ -87,8 +92,8 @@ class GlobalOptions:
         """Open the memory for the duration of a command. Its folders must exist if they were named."""
         from memoriter.memory import Memory
 
-        # A command ends with its answer, so embedding in the background is left to `memoriter index`.
-        settings = self.settings(**{"embedding.background": False})
+        # A command ends with its answer. Only the resident process computes vectors in the background.
+        settings = self.settings() if self.open else self.settings(**{"embedding.background": False})
         self._check_folders(settings)
         self._name_workspace(settings)
         with self.open(settings) if self.open else Memory.open(settings=settings) as memory:

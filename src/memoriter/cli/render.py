@@ -241,18 +241,39 @@ def progress(as_json: bool) -> Iterator[Callable[[Progress], None] | None]:
 
 
 def progress_lines() -> Callable[[Progress], None]:
-    """Return a function that prints a line of progress on stderr every few seconds."""
-    shown_at = time.monotonic()
+    """Return a function that prints a line of progress on stderr every few seconds, with the time that is left."""
+    shown_at, stage, began, first = time.monotonic(), "", 0.0, 0
 
     def show(step: Progress) -> None:
-        nonlocal shown_at
-        if time.monotonic() - shown_at >= PROGRESS_S:
-            shown_at = time.monotonic()
-            unit = "chunks" if step.stage in _CHUNK_STAGES else "files"
-            sys.stderr.write(f"{_STAGES.get(step.stage, step.stage)}: {step.done} of {step.total} {unit}\n")
+        nonlocal shown_at, stage, began, first
+        now = time.monotonic()
+        if step.stage != stage:
+            stage, began, first = step.stage, now, step.done
+        if now - shown_at >= PROGRESS_S:
+            shown_at = now
+            left_s = (step.total - step.done) * (now - began) / max(1, step.done - first)
+            left = f", {about(left_s)} left" if step.done > first else ""
+            unit = "chunk" if step.stage in _CHUNK_STAGES else "file"
+            counted = f"{step.done} of {count(step.total, unit)}"
+            sys.stderr.write(f"{_STAGES.get(step.stage, step.stage)}: {counted}{left}\n")
             sys.stderr.flush()
 
     return show
+
+
+def about(seconds: float) -> str:
+    """Return an estimated time in words.
+
+    >>> about(4), about(70), about(840), about(9000)
+    ('about 4 seconds', 'about 1 minute', 'about 14 minutes', 'about 2.5 hours')
+    """
+    if seconds < 60:
+        return f"about {count(max(1, round(seconds)), 'second')}"
+    return (
+        f"about {count(round(seconds / 60), 'minute')}"
+        if seconds < 5400
+        else f"about {seconds / 3600:.1f} hours"
+    )
 
 
 @contextmanager

@@ -80,6 +80,7 @@ def load(
         errors.append(error)
         owner = {}
     _check_restored(_home(owner | explicit))
+    explicit |= _named_workspace(owner, explicit, cwd)
     owner |= _server_of_tenant(owner | explicit)
     if copy := _working_copy(owner | explicit):
         settings = _check(owner | explicit | {"workspace": copy}, errors)
@@ -215,6 +216,17 @@ def _refuse_folder(named: Value | None, copy: Path) -> None:
         f"`memoriter push {quote(folder)}` to copy the notes to the server."
     )
     raise BadArgument(message, "workspace") if is_argument else ConfigError(message)
+
+
+def _named_workspace(owner: Layer, explicit: Layer, cwd: Path) -> Layer:
+    """Return the folder of the workspace that `--workspace` or a variable calls by a name of the owner's."""
+    names = owner["workspaces"].value if "workspaces" in owner else {}
+    given = explicit.get("workspace")
+    if given is None or not isinstance(names, Mapping) or not isinstance(given.value, Path):
+        return {}
+    name = given.value.name
+    is_name = name in names and given.value.parent in (cwd, cwd.resolve())
+    return {"workspace": Value(Path(names[name]).expanduser(), given.origin)} if is_name else {}
 
 
 def _with_workspace(owner: Layer, explicit: Layer, cwd: Path) -> Layer:

@@ -135,6 +135,10 @@ class Settings(Section):
         default=Path("~/.memoriter"),
         description="The folder for the index and all other files of memoriter.",
     )
+    workspaces: Mapping[str, Path] = Field(
+        default={},
+        description="Names of folders with notes, such as `{work: ~/work-notes}`, for `--workspace NAME`.",
+    )
     agent: Annotated[str, AfterValidator(check_name)] = Field(
         default="main", max_length=64, description="Name of the agent. Each agent has a folder in the home."
     )

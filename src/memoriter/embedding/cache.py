@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -183,7 +184,8 @@ class Batched:
     def _work(self, texts: Sequence[str], on_done: Callable[[range, Matrix], None]) -> None:
         batches = split(texts, **self._budgets)
         failure: BaseException | None = None
-        with ThreadPoolExecutor(self._concurrency, thread_name_prefix="memoriter-embed") as pool:
+        pool = ThreadPoolExecutor(self._concurrency, thread_name_prefix="memoriter-embed")
+        try:
 
             def start(count: int) -> dict[Future[Matrix], range]:
                 return {
@@ -202,6 +204,13 @@ class Batched:
                         on_done(indices, future.result())
                 # A batch starts only after another has succeeded, so none starts after a failure.
                 running |= start(len(done)) if failure is None else {}
+        except KeyboardInterrupt:
+            pool.shutdown(
+                wait=False, cancel_futures=True
+            )  # a person does not wait for the batches that are running
+            raise
+        finally:
+            pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt))
         if failure:
             raise failure
 

@@ -24,6 +24,8 @@ class Engine(Protocol):
     choice: Choice | None = None
     #: The index of notes and transcripts, or None if an external engine keeps its own.
     index: Index | None = None
+    #: Whether the engine works in the background.
+    busy: bool = False
 
     @property
     def knows_notes(self) -> bool:
@@ -49,9 +51,13 @@ class Engine(Protocol):
         force: bool = False,
         verify: bool = False,
         batch: bool = False,
+        vectors_s: float | None = None,
         progress: ProgressCallback | None = None,
     ) -> SyncReport:
-        """Bring the index up to date with the files. ``batch`` uses the batch API of the embedding provider."""
+        """Bring the index up to date with the files. ``batch`` uses the batch API of the embedding provider.
+
+        ``vectors_s`` limits the time for vectors.
+        """
 
     def purge(self) -> None:
         """Overwrite what the index still stores of text that is no longer in the files."""

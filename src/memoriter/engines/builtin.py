@@ -204,7 +204,8 @@ class BuiltinEngine(Engine):
         if self.indexer.is_fresh() and (background or not self.embedders.outdated):
             return None
         try:
-            result = self.indexer.catch_up(replace(self.options.budget, only_changed=background))
+            budget = self.options.budget
+            result = self.indexer.catch_up(replace(budget, others_s=0.0) if background else budget)
         except IndexBroken:
             raise
         except (StoreLocked, SourceError) as error:
@@ -231,6 +232,14 @@ class BuiltinEngine(Engine):
         report = self.indexer.sync(wait_s=0, stop=stop)
         return not report.pending
 
+    def start(self) -> None:
+        """Index what changed, and compute missing vectors, in the background."""
+        self.background.start()
+
+    @property
+    def busy(self) -> bool:  # type: ignore[override]
+        return self.background.running
+
     # ---- files and index --------------------------------------------------------------------------------------
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
@@ -245,9 +254,12 @@ class BuiltinEngine(Engine):
         force: bool = False,
         verify: bool = False,
         batch: bool = False,
+        vectors_s: float | None = None,
         progress: ProgressCallback | None = None,
     ) -> SyncReport:
-        report = self.indexer.sync(force=force, verify=verify, batch=batch, progress=progress)
+        report = self.indexer.sync(
+            force=force, verify=verify, batch=batch, vectors_s=vectors_s, progress=progress
+        )
         if not self.choice.missing:
             return report
         counts = {"missing": report.chunks, "total": report.chunks}

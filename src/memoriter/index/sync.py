@@ -112,14 +112,16 @@ class Indexer:
         force: bool = False,
         verify: bool = False,
         batch: bool = False,
+        vectors_s: float | None = None,
         wait_s: float = 600.0,
         progress: ProgressCallback | None = None,
         stop: Callable[[], None] | None = None,
     ) -> SyncReport:
         """Bring the index up to date. ``verify`` checks it for damage first.
 
-        ``batch`` uses the batch API of the provider, if it has one. ``stop`` is called between files and batches and
-        may raise to end the sync. The next one continues.
+        ``batch`` uses the batch API of the provider, if it has one. With ``vectors_s``, vectors are computed for about
+        so many seconds, and with the embedder whose vectors the rows have. ``stop`` is called between files and batches
+        and may raise to end the sync. The next one continues.
 
         Raises `StoreLocked` when another process is still syncing after ``wait_s``.
         """
@@ -129,7 +131,12 @@ class Indexer:
         def run() -> SyncReport:
             tally = _Tally(progress or (lambda _: None), stop or (lambda: None))
             self._sync_rows(tally, wait_s, force=force, verify=verify)
-            filled = self.vectors.fill(by_job=batch, wait_s=wait_s, progress=tally.progress, stop=tally.stop)
+            if vectors_s is None:
+                filled = self.vectors.fill(
+                    by_job=batch, wait_s=wait_s, progress=tally.progress, stop=tally.stop
+                )
+            else:
+                filled = self.vectors.fill_some(vectors_s, estimate=True)
             self._refresh(tally, filled, always=verify)
             if verify and self.index.keeps_deleted:
                 self.index.scrub()
@@ -148,7 +155,7 @@ class Indexer:
             tally = _Tally(lambda _: None, lambda: None, ends=time.monotonic() + budget.rows_s)
             if not self.is_fresh():
                 self._sync_rows(tally, budget.wait_s)
-            filled = self.vectors.fill_some(budget.vectors_s, paths=tally.changed, only=budget.only_changed)
+            filled = self.vectors.fill_some(budget.others_s, paths=tally.changed, paths_s=budget.vectors_s)
             self._refresh(tally, filled)
             return CaughtUp(tally.waiting, tally.waiting + tally.unchanged + len(tally.changed))
 
@@ -430,6 +437,7 @@ class Indexer:
             embedded=filled.embedded,
             cached=tally.cached + filled.cached,
             pending=pending,
+            remaining_s=filled.remaining_s,
             rebuilt=tally.rebuilt or filled.switched,
             problems=tuple(problems),
             degraded=join(filled.instead, filled.missing(pending, counts.chunks), problem),

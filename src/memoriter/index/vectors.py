@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.background import Rejected, Task, Workers, check_cancelled, is_cancelled
 from memoriter.errors import Cancelled, LockTimeout, MemoriterError, StoreError
-from memoriter.records import Progress, ProgressCallback
+from memoriter.records import Chunk, Progress, ProgressCallback
 from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ log = logs.get("index")
 GROUP_CHUNKS = 256
 #: Chunks of one job of a batch API.
 JOB_CHUNKS = 10_000
-#: With a time limit, the first batch has this many chunks. The next ones are as large as the time allows.
-FIRST_CHUNKS = 8
+#: With a time limit, the second batch has this many chunks for each second. The next ones fit into the time.
+FIRST_CHUNKS = 4
+#: Chunks that are read to estimate how long the others take.
+SAMPLED_CHUNKS = 100
 #: Seconds between two attempts after a failure, so that not every search calls a provider that is down.
 RETRY_S = 60.0
 #: How long closing waits for the batch that is being embedded, in seconds.
@@ -51,6 +53,8 @@ class Filled:
     instead: str | None = None
     #: All rows were switched to another embedder.
     switched: bool = False
+    #: How many seconds the chunks without a vector probably take; None if that is unknown.
+    remaining_s: float | None = None
 
     def plus(self, other: Filled) -> Filled:
         """Return the sum of two runs, with the outcome of the second."""
@@ -66,26 +70,32 @@ class Filled:
 
 
 class Pace:
-    """The size of the next batch. Without a time limit all are equal; with one, they fit into the time that is left."""
+    """The size of the next batch. Without a time limit all are equal; with one, they fit into the time that is left.
+
+    The first batch may load a model. It is one chunk, and its time does not count.
+    """
 
     def __init__(self, limit_s: float | None, full: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._full = full
-        self._ends = None if limit_s is None else clock() + limit_s
-        self._size = full if limit_s is None else min(FIRST_CHUNKS, full)
-        self._started: float | None = None
+        self._limit_s = limit_s
+        self._size = 0
+        self._ends: float | None = None
+        self._started = 0.0
 
     def next(self) -> int:
         """Return how many chunks to embed next; 0 when the time is up."""
-        now = self._clock()
-        if self._ends is None:
+        if self._limit_s is None:
             return self._full
-        if now >= self._ends or not self._size:
-            return 0
-        if self._started is not None:
-            each_s = max(1e-6, (now - self._started) / self._size)
-            fitting = int((self._ends - now) / each_s)
-            self._size = min(self._full, 2 * self._size, fitting)
+        now, before = self._clock(), self._size
+        if self._ends is None and not before:
+            self._size = 1 if self._limit_s else 0
+        elif self._ends is None:
+            self._ends = now + self._limit_s
+            self._size = min(max(1, round(FIRST_CHUNKS * self._limit_s)), self._full)
+        else:
+            each_s = max(1e-6, (now - self._started) / before)
+            self._size = max(0, min(self._full, 2 * before, int((self._ends - now) / each_s)))
         self._started = now
         return self._size
 
@@ -132,10 +142,13 @@ class ChunkVectors:
         """
         if self.preferred is None:
             return Filled()
+        run = _Run(self.index, stop or (lambda: None), progress or (lambda _: None), by_job=by_job)
         with ExitStack() as stack:
-            if not self._lock(stack, wait_s):
-                return Filled()
-            run = _Run(self.index, stop or (lambda: None), progress or (lambda _: None), by_job=by_job)
+            ends = time.monotonic() + wait_s
+            while not self._lock(stack, min(1.0, wait_s)):
+                run.watch(self.preferred)
+                if time.monotonic() >= ends:
+                    return Filled()
             filled = run.complete(self.preferred)
             if filled.error and self.fallback is not None:
                 filled = filled.plus(self._with_fallback(run, self.fallback, filled.error))
@@ -144,25 +157,31 @@ class ChunkVectors:
         self.error = filled.error
         return filled
 
-    def fill_some(self, limit_s: float, *, paths: Collection[str] = (), only: bool = False) -> Filled:
+    def fill_some(
+        self, limit_s: float, *, paths: Collection[str] = (), paths_s: float = 0.0, estimate: bool = False
+    ) -> Filled:
         """Compute missing vectors for about ``limit_s`` seconds, with the embedder whose vectors the rows have.
 
-        The documents in ``paths`` come first. With ``only``, or while another thread or process computes vectors, no
-        others are computed.
+        Before, the documents in ``paths`` have ``paths_s``. While another thread or process computes vectors, no
+        others are computed. ``estimate`` how long the rest takes.
         """
         embedder = self.current
-        if embedder is None or (only and not paths) or not self.index.count_without(str(embedder.identity)):
+        if embedder is None or not (limit_s or paths) or not self.index.count_without(str(embedder.identity)):
             return Filled()
         with ExitStack() as stack:
-            pace = Pace(limit_s, GROUP_CHUNKS, self._clock)
-            run = _Run(self.index, lambda: None, lambda _: None, pace=pace)
-            filled = run.add(embedder, paths)
-            if not only and not filled.error and self._lock(stack, 0.0):
+            run = _Run(self.index, lambda: None, lambda _: None, pace=self._pace(paths_s))
+            filled = run.add(embedder, paths) if paths else Filled()
+            if limit_s and not filled.error and not run.is_late and self._lock(stack, 0.0):
+                run.pace = self._pace(limit_s)
                 filled = filled.plus(run.add(embedder))
+                filled = replace(filled, remaining_s=run.remaining_s(embedder) if estimate else None)
             if filled.error and self.fallback is not None and not self.index.meta("model"):
                 filled = filled.plus(self._with_fallback(run, self.fallback, filled.error))
         self.error = filled.error
         return filled
+
+    def _pace(self, limit_s: float) -> Pace:
+        return Pace(limit_s, GROUP_CHUNKS, self._clock)
 
     def _with_fallback(self, run: _Run, fallback: Cached, why: str) -> Filled:
         filled = run.complete(fallback)
@@ -197,13 +216,23 @@ class _Run:
         self._stop = stop
         self._progress = progress
         self._by_job = by_job
-        self._pace = pace
+        self.pace = pace
+        #: Whether the time was too short for all rows.
+        self.is_late = False
+        #: Bytes of text that were embedded after the first batch, and the seconds that this took.
+        self._embedded: tuple[int, float] | None = None
 
     def complete(self, embedder: Cached) -> Filled:
         """Give every row a vector of this embedder."""
         if self._index.meta("model") not in (None, "", str(embedder.identity)):
             return self._switch(embedder)
         return self.add(embedder)
+
+    def watch(self, embedder: Cached) -> None:
+        """Report how far another process is."""
+        self._stop()
+        total = self._index.total()
+        self._progress(Progress("embed", total - self._index.count_without(str(embedder.identity)), total))
 
     def add(self, embedder: Cached, paths: Collection[str] | None = None) -> Filled:
         """Compute the missing vectors of some documents, or of all. Commit after each batch."""
@@ -235,16 +264,17 @@ class _Run:
         return replace(filled, switched=True)
 
     def _groups(self, rows: Sequence[int], embedder: Cached) -> Iterator[Sequence[int]]:
-        pace = self._pace or Pace(None, JOB_CHUNKS if self._by_job and embedder.jobs else GROUP_CHUNKS)
+        pace = self.pace or Pace(None, JOB_CHUNKS if self._by_job and embedder.jobs else GROUP_CHUNKS)
         start = 0
         while start < len(rows) and (size := pace.next()):
             yield rows[start : start + size]
             start += size
+        self.is_late = start < len(rows)
 
     def _ensure(self, embedder: Cached, rows: Sequence[int], before: Filled, total: int) -> Filled:
         """Put the vectors of these rows into the cache."""
         chunks = [stored.chunk for stored in self._index.chunks(rows).values()]
-        done = before.embedded + before.cached
+        done, started = before.embedded + before.cached, time.monotonic()
 
         def report(step: Progress) -> None:
             self._stop()
@@ -254,15 +284,31 @@ class _Run:
             {chunk.hash: chunk.embedding_text for chunk in chunks},
             report,
             by_job=self._by_job,
-            retry=self._pace is None,
+            retry=self.pace is None,
         )
+        size, seconds = self._embedded or (0, 0.0)
+        is_first = self._embedded is None
+        took_s = time.monotonic() - started
+        self._embedded = (0, 0.0) if is_first else (size + _bytes_of(chunks), seconds + took_s)
         return Filled(result.embedded, result.cached, result.error)
+
+    def remaining_s(self, embedder: Cached) -> float | None:
+        """Estimate how long the chunks take that have no vector yet, by the time that the others took."""
+        size, seconds = self._embedded or (0, 0.0)
+        rows = self._index.rows_without(str(embedder.identity))
+        sample = rows[:: -(-len(rows) // SAMPLED_CHUNKS) or 1]
+        known = [stored.chunk for stored in self._index.chunks(sample).values()]
+        return _bytes_of(known) / len(known) * len(rows) * seconds / size if size and known else None
 
     def _mark(self, embedder: Cached) -> None:
         """Record whose vectors the rows have now."""
         model, recipe = str(embedder.identity), embedder.recipe
         if (self._index.meta("model"), self._index.meta("recipe")) != (model, recipe):
             self._index.set_meta(model=model, recipe=recipe)
+
+
+def _bytes_of(chunks: Sequence[Chunk]) -> int:
+    return sum(len(chunk.embedding_text.encode("utf-8", "replace")) for chunk in chunks)
 
 
 class BackgroundWork:

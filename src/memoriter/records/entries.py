@@ -363,10 +363,10 @@ class SyncBudget:
 
     #: For reading files and writing chunks and keywords. At least one file is indexed.
     rows_s: float = 5.0
-    #: For vectors.
+    #: For vectors of files that this sync indexed.
     vectors_s: float = 2.0
-    #: Compute only vectors of files that this sync indexed. The others are computed in the background.
-    only_changed: bool = False
+    #: For vectors of other files, unless they are computed in the background.
+    others_s: float = 0.3
     #: How long to wait for another sync.
     wait_s: float = 2.0
 
@@ -401,6 +401,8 @@ class SyncReport:
     cached: int = 0
     #: Chunks without a vector, which only keyword search finds.
     pending: int = 0
+    #: How many seconds the vectors of these chunks will probably take, if a limited sync has measured it.
+    remaining_s: float | None = None
     rebuilt: bool = False
     seconds: float = 0.0
     problems: tuple[Problem, ...] = ()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from memoriter.resident.command_line import CommandLine, HookCommand
 
 #: Commands that the resident process runs: they only read, ask nothing and print one answer.
-COMMANDS = ("search", "get", "why")
+COMMANDS = ("search", "get", "why", "status")
 #: Share of the time for an answer after which a hook for the end of a turn queues the session itself.
 QUEUEING_SHARE = 0.5
 #: Events that wait for text. The others only queue a session.
@@ -36,7 +36,7 @@ def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
     """Let the resident process run a command and print its output; return its status, None if it could not."""
     if line.command not in COMMANDS or line.unknown or {"-h", "--help"} & {*line.words}:
         return None
-    if not _can_serve(line.options):
+    if not can_serve(line.options):
         return None
     home = find_home(line.options, os.environ)
     if "home" in line.options and not os.path.isdir(home):  # noqa: PTH112 - pathlib is slow
@@ -64,7 +64,7 @@ def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
     return result["status"] if isinstance(result["status"], int) else 1
 
 
-def _can_serve(options: Mapping[str, str]) -> bool:
+def can_serve(options: Mapping[str, str]) -> bool:
     """Return whether asking is worth trying: the system can do it, and the owner has not switched it off."""
     return hasattr(os, "posix_spawn") and hasattr(os, "geteuid") and not client.is_off(options, os.environ)
 
@@ -83,7 +83,7 @@ class Unanswered(Exception):
 def answer_hook(command: HookCommand, arguments: Sequence[str]) -> None:
     """Answer a hook through the resident process and end this one. Returns, or raises `Unanswered`, if it cannot."""
     is_plain = command.host == "claude-code" and not command.wait
-    if not is_plain or os.environ.get(client.INSIDE_HOOK) or not _can_serve(command.options):
+    if not is_plain or os.environ.get(client.INSIDE_HOOK) or not can_serve(command.options):
         return
     until = time.monotonic() + command.deadline_s
     share = 1.0 if command.event in PROMPT_EVENTS else QUEUEING_SHARE

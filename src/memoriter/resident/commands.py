@@ -11,11 +11,15 @@ import typer
 from memoriter.cli import render
 from memoriter.cli.context import Json
 from memoriter.resident import client
+from memoriter.resident.calls import can_serve
 
 if TYPE_CHECKING:
+    from memoriter.cli.context import GlobalOptions
     from memoriter.config import Settings
     from memoriter.tools.doctor import Finding
 
+#: How long `init` waits for a process that starts on a busy machine, in seconds.
+START_S = 60.0
 NOT_RUNNING = "not running; the next hook or search starts it"
 
 app = typer.Typer(
@@ -78,6 +82,19 @@ def findings(load: Callable[[], Settings]) -> Iterator[Finding]:
         yield Finding("resident process", "note", text, f"Remove it: `rm -r {folder}`")
     else:
         yield Finding("resident process", "ok", state(settings))
+
+
+def continue_index(settings: Settings, options: GlobalOptions) -> bool:
+    """Let the process compute the missing vectors of a memory; return whether it does."""
+    given = options.given()
+    if not can_serve(given):
+        return False
+    request = {"operation": "index", "arguments": given, "caller": client.describe_caller(given)}
+    try:
+        client.Connection(str(settings.home), timeout_s=START_S).ask(request)
+    except (client.Unavailable, OSError):
+        return False
+    return True
 
 
 def stop_process(settings: Settings) -> int | None:

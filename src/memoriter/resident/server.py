@@ -62,7 +62,7 @@ class Resident:
         self._memories = OpenMemories()
         service = Service(home.resolve(), self._memories, self)
         self._handlers: dict[str, Handler] = {"command": service.command, "hook": service.hook}
-        self._handlers |= {"describe": self._describe, "stop": self._stop}
+        self._handlers |= {"index": service.index, "describe": self._describe, "stop": self._stop}
         self._socket_id = _file_id(self._folder / "socket")
         self._requests = ThreadPoolExecutor(MAX_THREADS, "memoriter-resident")
         self._lock = threading.Lock()
@@ -127,7 +127,7 @@ class Resident:
 
     def _reason_to_end(self) -> str:
         with self._lock:
-            if self._active or self.background.busy or self._chores.busy:
+            if self._active or self.background.busy or self._chores.busy or self._memories.busy:
                 return ""
         if _file_id(self._folder / "socket") != self._socket_id:
             return "the socket is gone"

@@ -23,7 +23,7 @@ from memoriter.background import check_cancelled
 from memoriter.cli.context import GlobalOptions
 from memoriter.errors import Cancelled
 from memoriter.extension import extensions, resolve
-from memoriter.memory import Memory
+from memoriter.memory import Memory, parts_of
 from memoriter.resident import client
 from memoriter.resident.client import Declined, is_decisive
 
@@ -64,6 +64,12 @@ class OpenMemories:
             closing, self._open = self._open[:count], self._open[count:]
         for _, service in closing:
             service.memory.close()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a memory computes vectors."""
+        with self._lock:
+            return any(parts_of(service.memory).engine.busy for _, service in self._open)
 
     def do_chores(self) -> None:
         """Do what extensions do for an open memory when there is time. A chore that fails is logged."""
@@ -154,7 +160,6 @@ class Service:
         self._home = home
         self._memories = memories
         self._resident = resident
-        self._synced = set[Path]()
 
     def command(self, request: dict[str, Any]) -> tuple[Outcome, Result]:
         """Run a command and return what it prints."""
@@ -173,6 +178,18 @@ class Service:
             _errors.reset(tokens[1])
         result = {"status": status, "output": output.getvalue(), "errors": errors.getvalue()}
         return "ok", {**result, "idle_minutes": self._resident.idle_minutes}
+
+    def index(self, request: dict[str, Any]) -> tuple[Outcome, Result]:
+        """Compute the missing vectors of a memory in the background."""
+        caller = Caller.of(request)
+        given: dict[str, Any] = {
+            name: Path(value) if name in ("workspace", "home", "config") else value
+            for name, value in request["arguments"].items()
+        }
+        settings = GlobalOptions(**given, environ=caller.environ, cwd=Path(caller.cwd)).settings()
+        self._check(settings, caller.config)
+        parts_of(self._memories.get(settings).memory).engine.start()
+        return "ok", {"pid": os.getpid()}
 
     def hook(self, request: dict[str, Any]) -> tuple[Outcome, Result]:
         """Answer a hook. What the hook does afterwards runs in the background."""
@@ -202,12 +219,7 @@ class Service:
     @contextmanager
     def _open(self, settings: Settings, caller: Caller) -> Iterator[Memory]:
         self._check(settings, caller.config)
-        memory: Memory = self._memories.get(settings).memory
-        if caller.terminals[1] and settings.index_folder not in self._synced:
-            if memory.status().last_sync is None:
-                raise Declined("The first index is built with a progress bar.")
-            self._synced.add(settings.index_folder)
-        yield memory
+        yield self._memories.get(settings).memory
 
     def _check(self, settings: Settings, config: str) -> None:
         """Raise `Declined` if these settings are not for this process."""

@@ -20,7 +20,7 @@ from memoriter.records import TRUST_LEVELS, Chunk, Document, Identity, Source, T
 from memoriter.store import cache, keywords
 from memoriter.store.connection import Migration, translate_values
 from memoriter.store.database import Database
-from memoriter.store.protocol import Index, RowCache, value
+from memoriter.store.protocol import Index, RowCache, short_first, value
 
 #: Chunks and places of rows that are kept in memory for the next search: a few megabytes.
 MAX_CHUNKS, MAX_PLACES = 1_000, 20_000
@@ -250,7 +250,7 @@ class SqliteDocuments(Index):
     def rows_without(self, model: str, paths: Collection[str] | None = None) -> list[int]:
         with self._database.read() as connection:
             rows: Any = connection.execute(_WITHOUT, (model,))
-            return sorted(rowid for path, rowid in rows if paths is None or path in paths)
+            return short_first(rows, paths)
 
     def counts(self, model: str) -> Counts:
         with self._database.read() as connection:

@@ -6,6 +6,7 @@ implementation.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -126,7 +127,17 @@ def value(connection: Connection, statement: str, bindings: tuple[Any, ...] = ()
     return rows[0][0] if rows else None
 
 
+def short_first(rows: Iterable[tuple[str, int]], paths: Collection[str] | None) -> list[int]:
+    """Return the rows of some documents, or of all, in order. Those of long documents, such as logs, come last."""
+    found = [(path, row) for path, row in rows if paths is None or path in paths]
+    counts = Counter(path for path, _ in found)
+    return [row for _, row in sorted((counts[path] > LONG_DOCUMENT, row) for path, row in found)]
+
+
 log = logs.get("store")
+
+#: Rows of a document that waits until others have their vectors.
+LONG_DOCUMENT = 200
 
 T = TypeVar("T")
 
@@ -144,7 +155,7 @@ class Documents(Protocol):
         """Count the chunks that have no vector of this model."""
 
     def rows_without(self, model: str, paths: Collection[str] | None = None) -> list[int]:
-        """Return the rows without a vector of this model, in order; of all documents, or of some."""
+        """Return the rows without a vector of this model, of all documents or of some: long ones last."""
 
     def counts(self, model: str) -> Counts:
         """Count files and chunks, and the chunks that have a vector of this model."""

@@ -13,7 +13,7 @@ from memoriter.extensions.postgres.connection import Rows
 from memoriter.extensions.postgres.database import PostgresDatabase
 from memoriter.records import TRUST_LEVELS, Chunk, Document
 from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
-from memoriter.store.protocol import Index
+from memoriter.store.protocol import Index, short_first
 
 _SUMMARIES = """
     select f.path, f.mtime_ns, f.size, count(*),
@@ -163,8 +163,7 @@ class PostgresDocuments(Index):
         return int(self._read(_COUNT_WITHOUT, model)[0][0])
 
     def rows_without(self, model: str, paths: Collection[str] | None = None) -> list[int]:
-        rows = self._read(_WITHOUT, model)
-        return sorted(rowid for path, rowid in rows if paths is None or path in paths)
+        return short_first(self._read(_WITHOUT, model), paths)
 
     def counts(self, model: str) -> Counts:
         with self._database.snapshot():

@@ -10,7 +10,7 @@ import typer
 
 from memoriter.cli import entry_tables, render
 from memoriter.cli.context import GlobalOptions, Json
-from memoriter.cli.folders import create_files
+from memoriter.extensions.workspaces.setup import create_files
 
 if TYPE_CHECKING:
     from memoriter.config import Settings

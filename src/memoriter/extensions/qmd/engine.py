@@ -273,11 +273,12 @@ class QmdEngine(Engine):
         force: bool = False,
         verify: bool = False,
         batch: bool = False,
+        vectors_s: float | None = None,
         progress: ProgressCallback | None = None,
     ) -> SyncReport:
         """Make qmd index what changed. ``force`` deletes its index first. The report describes failures."""
         # qmd compares every file each time, embeds separately, and does not report progress.
-        del verify, batch, progress
+        del verify, batch, vectors_s, progress
         started = time.perf_counter()
         scan = self.workspace.scan()
         if force:

@@ -244,10 +244,13 @@ class FallbackEngine(Engine):
         force: bool = False,
         verify: bool = False,
         batch: bool = False,
+        vectors_s: float | None = None,
         progress: ProgressCallback | None = None,
     ) -> SyncReport:
         """Sync the index of the engine that answers now."""
-        return self._active().sync(force=force, verify=verify, batch=batch, progress=progress)
+        return self._active().sync(
+            force=force, verify=verify, batch=batch, vectors_s=vectors_s, progress=progress
+        )
 
     def purge(self) -> None:
         """Purge the builtin index, if it is open. qmd has no such operation."""

@@ -11,6 +11,7 @@ import typer
 
 from memoriter.cli import render
 from memoriter.cli.context import GlobalOptions, Json
+from memoriter.extensions.workspaces.setup import announce_rest, index_first
 
 if TYPE_CHECKING:
     from memoriter.config import Setting
@@ -51,10 +52,13 @@ def add(
         raise typer.BadParameter(f"{error}.") from error
     value = {"path": str(folder), "pattern": pattern} if pattern else str(folder)
     _change_collections(context.obj, lambda known: {**known, name: value})
-    with context.obj.memory() as memory, render.progress(as_json) as progress:
-        memory.sync(progress=progress)
+    with context.obj.memory() as memory:
+        indexed = index_first(memory, wait=False, as_json=as_json)
         added = next(collection for collection in memory.notes.collections() if collection.name == name)
+    follows = announce_rest(context.obj, context.obj.settings(), indexed)
     _show_collections([added], as_json)
+    if follows and not as_json:
+        typer.echo(follows)
 
 
 @collection_app.command("list")
