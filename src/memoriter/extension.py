@@ -37,6 +37,7 @@ Kind = Literal[
     "importers",
     "hosts",
     "commands",
+    "mounts",
     "mcp_tools",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -91,6 +92,8 @@ class Extension:
     importers: Mapping[str, Offer] = field(default_factory=dict)
     hosts: Mapping[str, Offer] = field(default_factory=dict)
     commands: Mapping[str, Offer] = field(default_factory=dict)
+    #: Functions that take a gateway and return a `Mount`, by the path at which the gateway serves it.
+    mounts: Mapping[str, Offer] = field(default_factory=dict)
     #: Functions that take the names of an agent's tools and return tools in the form that one MCP client requires.
     mcp_tools: Mapping[str, Offer] = field(default_factory=dict)
     #: Functions "package.module:attribute" that take a memory and ``deep`` and yield findings for `memoriter doctor`.

@@ -9,7 +9,7 @@ import pytest
 from talking import TRANSPORTS, OpenAgent, Talk, reached, talk_to
 
 from memoriter.agent import Agent
-from memoriter.server.mcp import build
+from memoriter.extensions.mcp.server import McpServer
 from memoriter.testing import HashEmbedder
 
 
@@ -42,19 +42,19 @@ def agent(open_agent: OpenAgent) -> Agent:
 @pytest.fixture(params=TRANSPORTS)
 def every_transport(request: pytest.FixtureRequest, agent: Agent) -> Iterator[Talk]:
     """Talk to a server, over every transport and with every kind of protocol version."""
-    with reached(build(lambda: agent), request.param) as talking:
+    with reached(McpServer(lambda: agent), request.param) as talking:
         yield talking
 
 
 @pytest.fixture(params=("memory 2025-11-25", "http 2026-07-28"))
 def talk(request: pytest.FixtureRequest, agent: Agent) -> Iterator[Talk]:
     """Talk to a server, once over each transport."""
-    with reached(build(lambda: agent), request.param) as talking:
+    with reached(McpServer(lambda: agent), request.param) as talking:
         yield talking
 
 
 @pytest.fixture
 def here(agent: Agent) -> Talk:
     """Talk to a server in this process."""
-    server = build(lambda: agent)
+    server = McpServer(lambda: agent)
     return lambda say: talk_to(server, say)

@@ -14,8 +14,8 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from memoriter.agent import Agent
-from memoriter.server.mcp.results import granted_access
-from memoriter.server.mcp.server import McpServer
+from memoriter.extensions.mcp.results import granted_access
+from memoriter.extensions.mcp.server import McpHttpApp, McpServer
 
 T = TypeVar("T")
 OpenAgent = Callable[..., Agent]
@@ -42,7 +42,7 @@ class SetAccess:
 @contextmanager
 def over_http(server: McpServer) -> Iterator[str]:
     """Run the server on a free port, in a thread. Yield its address."""
-    mcp_app = server.asgi()
+    mcp_app = McpHttpApp(server, max_body=4 * 1024 * 1024)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

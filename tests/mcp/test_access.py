@@ -15,8 +15,8 @@ from talking import over_http, talk_to
 
 from memoriter.agent import Agent, HookBus
 from memoriter.agent.service import MemoryService
-from memoriter.server.mcp import build
-from memoriter.server.mcp.results import granted_access
+from memoriter.extensions.mcp.results import granted_access
+from memoriter.extensions.mcp.server import McpServer
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import ACCESS, Access, grants
 from memoriter.tools.toolbox import TOOLS
@@ -55,7 +55,7 @@ def test_tools_that_require_more_access_are_not_listed_and_cannot_be_called(
 
     token = granted_access.set(granted)
     try:
-        listed, refused = talk_to(build(lambda: wide), verdicts)
+        listed, refused = talk_to(McpServer(lambda: wide), verdicts)
     finally:
         granted_access.reset(token)
     allowed = {name for name, tool in OPERATIONS.items() if grants(granted, tool.access)}
@@ -70,7 +70,7 @@ def test_over_http_a_tool_that_requires_more_access_is_403(wide: Agent, version:
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    with over_http(build(lambda: wide)) as url, httpx.Client(timeout=60) as http:
+    with over_http(McpServer(lambda: wide)) as url, httpx.Client(timeout=60) as http:
 
         def call(name: str, granted: Access) -> tuple[int, object]:
             params = {"name": name, "arguments": {}, **({"_meta": meta} if version > "2026" else {})}
@@ -133,7 +133,7 @@ def test_over_http_a_client_with_read_access_can_read_but_not_write(
                 prompts,
             )
 
-    with over_http(build(lambda: agent)) as url:
+    with over_http(McpServer(lambda: agent)) as url:
         names, found, refused, prompts = asyncio.run(ask(url))
     reading = [name for name, tool in TOOLS.items() if tool.access == "read"]
     assert names == reading
@@ -148,7 +148,7 @@ def test_instructions_mention_only_tools_that_the_caller_may_call(agent: Agent) 
 
     token = granted_access.set("read")
     try:
-        instructions = talk_to(build(lambda: agent), welcomed)
+        instructions = talk_to(McpServer(lambda: agent), welcomed)
     finally:
         granted_access.reset(token)
     assert instructions is not None
@@ -165,4 +165,4 @@ def test_changed_access_applies_from_the_next_request(agent: Agent) -> None:
             granted_access.reset(token)
         return counts
 
-    assert talk_to(build(lambda: agent), ask) == [True, False, True]
+    assert talk_to(McpServer(lambda: agent), ask) == [True, False, True]

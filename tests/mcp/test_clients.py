@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from memoriter.cli.app import app
-from memoriter.extensions.programs.mcp import Client, client_entry
+from memoriter.extensions.mcp.commands import Client, client_entry
 
 BESIDE = Path(sys.executable).with_name("memoriter")
 

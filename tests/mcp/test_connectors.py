@@ -14,7 +14,7 @@ from mcp import Client
 from talking import OpenAgent, Talk, over_http, talk_to
 
 from memoriter.agent import Agent
-from memoriter.server.mcp import build
+from memoriter.extensions.mcp.server import McpServer
 
 Note = Callable[[str, str], Path]
 
@@ -164,7 +164,7 @@ def test_an_agent_without_notes_searches_and_fetches_only_entries(open_agent: Op
         found = (await _searched(client, "Anna tea")).structured_content["results"]
         return found, await client.call_tool("fetch", {"id": "memory/anna.md"})
 
-    found, refused = talk_to(build(lambda: agent), ask)
+    found, refused = talk_to(McpServer(lambda: agent), ask)
     assert [result["id"] for result in found] == [f"entries/{entry.id}"]
     assert (refused.is_error, refused.content[0].text) == (
         True,
@@ -177,7 +177,7 @@ def test_an_agent_without_notes_searches_and_fetches_only_entries(open_agent: Op
 )
 def test_only_chatgpt_is_offered_its_own_tools(agent: Agent, name: str, listed: bool) -> None:
     async def names() -> list[str]:
-        server = build(lambda: agent).server
+        server = McpServer(lambda: agent).server
         async with Client(server, client_info=types.Implementation(name=name, version="1")) as client:
             return [tool.name for tool in (await client.list_tools()).tools]
 
@@ -194,6 +194,6 @@ def test_chatgpt_is_recognised_by_its_header_without_a_session(
         "accept": "application/json, text/event-stream",
         "mcp-protocol-version": "2025-06-18",
     }
-    with over_http(build(lambda: agent)) as url:
+    with over_http(McpServer(lambda: agent)) as url:
         answer = httpx.post(url, json=request, headers=headers, timeout=60)
     assert ('"fetch"' in answer.text) == listed

@@ -13,7 +13,7 @@ from talking import OpenAgent, Talk, over_http, talk_to
 from memoriter.agent import Agent, ReloadingAgent
 from memoriter.config import Settings, load
 from memoriter.errors import ConfigError
-from memoriter.server.mcp import build
+from memoriter.extensions.mcp.server import McpServer
 
 DISABLED = "Memory is disabled: Memory is switched off: `plugins.slots.memory` is `none`."
 
@@ -76,7 +76,7 @@ def test_a_memory_that_is_switched_off_has_no_tools_and_a_call_returns_the_reaso
         resources = (await client.list_resources()).resources
         return names, [answer.content[0].text for answer in answers], len(resources), str(refused.value)
 
-    names, messages, resources, refused = talk_to(build(lambda: off), ask)
+    names, messages, resources, refused = talk_to(McpServer(lambda: off), ask)
     assert (names, messages, resources) == ([], [DISABLED] * 3, 0)
     assert refused == "Memory is switched off: `plugins.slots.memory` is `none`."
 
@@ -98,7 +98,7 @@ def test_a_memory_that_cannot_be_opened_lists_tools_that_return_the_reason() -> 
         off = [answer.structured_content.get("disabled") for answer in answers[:4]]
         return names, [answer.content[0].text for answer in answers], off
 
-    names, messages, disabled = talk_to(build(lambda: broken), ask)
+    names, messages, disabled = talk_to(McpServer(lambda: broken), ask)
     assert names == ["memory_search", "memory_get", "memory_save", "memory_stats"]
     assert messages == ["Memory is disabled: search.max_results = 'many' is wrong."] * 6
     assert disabled == [True] * 4
@@ -136,7 +136,7 @@ def test_changed_settings_apply_from_the_next_request(workspace: Path, tmp_path:
         return errors
 
     try:
-        switched, fine, misconfigured, fixed = talk_to(build(agent), ask)
+        switched, fine, misconfigured, fixed = talk_to(McpServer(agent), ask)
     finally:
         agent.close()
     assert (switched, fine, fixed) == (DISABLED, None, None)
@@ -173,7 +173,7 @@ def test_an_unknown_agent_is_one_clear_error() -> None:
             await client.list_tools()
         return str(refused.value), client.instructions
 
-    assert talk_to(build(lost), ask) == ("There is no agent 'b'.", None)
+    assert talk_to(McpServer(lost), ask) == ("There is no agent 'b'.", None)
 
 
 def test_an_error_of_the_protocol_has_the_code_of_the_memorys_error(here: Talk) -> None:
@@ -194,7 +194,7 @@ def test_the_message_of_a_bug_is_not_shown() -> None:
             await client.list_tools()
         return str(refused.value)
 
-    assert talk_to(build(broken), ask) == "The request failed: ZeroDivisionError."
+    assert talk_to(McpServer(broken), ask) == "The request failed: ZeroDivisionError."
 
 
 NO_REQUESTS = [
@@ -212,7 +212,7 @@ NO_REQUESTS = [
 
 def test_malformed_requests_over_http_are_rejected(agent: Agent) -> None:
     headers = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    with over_http(build(lambda: agent)) as url:
+    with over_http(McpServer(lambda: agent)) as url:
         answers = [
             httpx.post(url, content=body, headers=headers, timeout=60).status_code for body, _ in NO_REQUESTS
         ]

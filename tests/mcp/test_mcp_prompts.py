@@ -9,7 +9,7 @@ import pytest
 from mcp import Client, MCPError
 from talking import OpenAgent, Talk, talk_to
 
-from memoriter.server.mcp import build
+from memoriter.extensions.mcp.server import McpServer
 
 Note = Callable[[str, str], Path]
 
@@ -40,7 +40,7 @@ def test_summarise_session_names_the_available_tools(open_agent: OpenAgent) -> N
         return (await client.get_prompt("summarise-session")).messages[0].content.text.split("\n")[0]
 
     firsts = {
-        slot: talk_to(build(lambda slot=slot: open_agent(slot, entries__vector_engine="scan")), summarise)
+        slot: talk_to(McpServer(lambda slot=slot: open_agent(slot, entries__vector_engine="scan")), summarise)
         for slot in ("memory-core", "memory-lancedb", "memory-full")
     }
     text = "Save what will still matter after this conversation, with {}."

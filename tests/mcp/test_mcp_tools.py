@@ -14,9 +14,9 @@ from mcp import Client
 from talking import OpenAgent, Talk, talk_to
 
 from memoriter.agent import Agent
+from memoriter.extensions.mcp.results import MAX_RESULT_BYTES, limit_size
+from memoriter.extensions.mcp.server import McpServer
 from memoriter.recall.render import read_back
-from memoriter.server.mcp import build
-from memoriter.server.mcp.results import MAX_RESULT_BYTES, limit_size
 from memoriter.text.tokens import estimate_tokens
 from memoriter.tools.tool import Shape
 from memoriter.tools.toolbox import TOOLS, Toolbox
@@ -135,7 +135,7 @@ def test_the_slot_decides_which_tools_exist(slot: str, names: list[str], open_ag
             await client.call_tool("memory_get" if slot == "memory-lancedb" else "memory_recall", {})
         return [tool.name for tool in (await client.list_tools()).tools]
 
-    assert talk_to(build(lambda: agent), listed) == names
+    assert talk_to(McpServer(lambda: agent), listed) == names
 
 
 def test_many_concurrent_calls_all_get_results(talk: Talk, note: Note) -> None:
@@ -206,7 +206,9 @@ def test_a_bug_in_a_tool_is_a_result_and_the_server_continues(open_agent: OpenAg
         raise ZeroDivisionError
 
     agent = open_agent()
-    server = build(lambda: agent, table={**TOOLS, "memory_stats": replace(TOOLS["memory_stats"], run=broken)})
+    server = McpServer(
+        lambda: agent, table={**TOOLS, "memory_stats": replace(TOOLS["memory_stats"], run=broken)}
+    )
 
     async def ask(client: Client) -> list[object]:
         return [
@@ -244,7 +246,7 @@ def test_a_prompt_says_that_what_a_client_wrote_may_come_from_outside(open_agent
         saved = {"content": "The heron returns in March.", "title": "Heron", "category": "birds"}
         await client.call_tool("memory_save", saved)
 
-    talk_to(build(lambda: agent), write)
+    talk_to(McpServer(lambda: agent), write)
     agent.memory.sync()
     block = agent.memory.recall("When does the heron return to the water tower?").text
     assert {line.whose for line in read_back(block)[1]} == {"agent"}

@@ -13,7 +13,7 @@ from mcp_types import ResourceTemplateReference
 from talking import OpenAgent, Talk, talk_to
 
 from memoriter.agent import Agent
-from memoriter.server.mcp import build
+from memoriter.extensions.mcp.server import McpServer
 
 Note = Callable[[str, str], Path]
 
@@ -265,11 +265,11 @@ def test_an_agent_without_notes_sees_none(open_agent: OpenAgent, note: Note) -> 
         ]
         return [item.uri for item in (await client.list_resources()).resources]
 
-    assert talk_to(build(lambda: agent), look) == []
+    assert talk_to(McpServer(lambda: agent), look) == []
 
 
 def test_a_session_outside_the_scope_sees_no_resources(open_agent: OpenAgent, note: Note) -> None:
-    from memoriter.server.mcp.results import session_key
+    from memoriter.extensions.mcp.results import session_key
 
     note("memory/a.md", "inside\n")
     agent = open_agent()
@@ -283,4 +283,4 @@ def test_a_session_outside_the_scope_sees_no_resources(open_agent: OpenAgent, no
         finally:
             session_key.reset(token)
 
-    assert talk_to(build(lambda: agent), look) == []
+    assert talk_to(McpServer(lambda: agent), look) == []

@@ -10,7 +10,7 @@ import pytest
 from talking import over_http
 
 from memoriter.agent import Agent
-from memoriter.server.mcp import build
+from memoriter.extensions.mcp.server import McpServer
 
 OLDER = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ACCEPT = {"accept": "application/json, text/event-stream"}
@@ -30,7 +30,7 @@ def answer_of(response: httpx.Response) -> dict[str, Any]:
 
 def test_older_clients_initialize_and_then_call_without_a_session(agent: Agent) -> None:
     client = {"name": "test", "version": "1"}
-    with over_http(build(lambda: agent)) as url:
+    with over_http(McpServer(lambda: agent)) as url:
         for version in OLDER:
             hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": client}
             welcomed = posted(url, "initialize", hello)
@@ -52,7 +52,7 @@ def test_the_newest_protocol_needs_no_initialization(agent: Agent, method: str) 
         "io.modelcontextprotocol/protocolVersion": version,
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    with over_http(build(lambda: agent)) as url:
+    with over_http(McpServer(lambda: agent)) as url:
         headers = {"mcp-protocol-version": version, "mcp-method": method}
         answer = posted(url, method, {"_meta": meta}, **headers)
     assert answer.status_code == 200

@@ -15,8 +15,8 @@ from talking import TRANSPORTS, OpenAgent, reached
 
 from memoriter.agent import Agent, HookBus
 from memoriter.agent.service import MemoryService
+from memoriter.extensions.mcp.server import McpServer
 from memoriter.records import Progress
-from memoriter.server.mcp import build
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Call, Shape, Tool
 from memoriter.tools.toolbox import TOOLS
@@ -62,7 +62,7 @@ def test_a_tool_reports_progress_while_it_runs(transport: str, open_agent: OpenA
 
         return await client.call_tool("slow", {}, progress_callback=on_progress)
 
-    with reached(build(lambda: agent, table={**TOOLS, "slow": tool}), transport) as talk:
+    with reached(McpServer(lambda: agent, table={**TOOLS, "slow": tool}), transport) as talk:
         assert not talk(ask).is_error
     assert seen == [(1, None, "write: 1 of 2 memory/a.md")]
 
@@ -79,7 +79,7 @@ def test_a_sync_reports_progress_and_returns_its_report(open_agent: OpenAgent, n
 
         return await client.call_tool("memory.sync", {}, progress_callback=on_progress), seen
 
-    with reached(build(lambda: agent), "memory 2025-11-25") as talk:
+    with reached(McpServer(lambda: agent), "memory 2025-11-25") as talk:
         answer, seen = talk(ask)
     assert answer.structured_content["files"] == 1
     assert seen
@@ -106,7 +106,7 @@ def test_cancelling_a_call_stops_its_external_program_and_the_server_continues(
         saved = await client.call_tool("memory_save", {"content": "The server continues."})
         return saved.is_error
 
-    with reached(build(lambda: agent), transport) as talk:
+    with reached(McpServer(lambda: agent), transport) as talk:
         assert not talk(ask)
 
 
@@ -128,7 +128,7 @@ def test_over_http_with_an_older_version_a_cancelled_call_does_not_block_others(
         os.kill(int(pid.read_text()), signal.SIGKILL)
         return saved.is_error
 
-    with reached(build(lambda: agent), "http 2025-11-25") as talk:
+    with reached(McpServer(lambda: agent), "http 2025-11-25") as talk:
         assert not talk(ask)
 
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from memoriter.errors import BadArgument
+from memoriter.extensions.mcp.resources import MAX_READ_LINES, resource_uri
 from memoriter.records import referenced_id
-from memoriter.server.mcp.resources import MAX_READ_LINES, resource_uri
 from memoriter.tools.tool import MAX_QUERY, Arguments, Call, Schema, Shape, Tool, json_schema
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ extension = Extension(
         "import": Offer(f"{_COMMANDS}:import_command", group="Entries"),
         "install": Offer(f"{_COMMANDS}:install_command", group="Agents"),
         "uninstall": Offer(f"{_COMMANDS}:uninstall_command", group="Agents"),
-        "mcp": Offer("memoriter.extensions.programs.mcp:mcp_command", group="Serving"),
         "hook": Offer(f"{_COMMANDS}:hook_command", group="Agents"),
         "process-queue": Offer(f"{_COMMANDS}:queue_command", group="Agents"),
     },

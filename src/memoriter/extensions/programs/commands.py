@@ -185,7 +185,7 @@ def _find_host(name: str) -> Host:
     try:
         return find_host(name)
     except BadArgument as error:
-        from memoriter.extensions.programs.mcp import LOCATIONS
+        from memoriter.extensions.mcp.commands import LOCATIONS
 
         client = name if name in LOCATIONS else "json"
         hint = f"Other programs use MCP: run `memoriter mcp --print-config {client}`."

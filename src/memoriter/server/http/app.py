@@ -78,7 +78,7 @@ def build(gateway: Gateway) -> Router:
         Route("/openapi.json", _report(openapi), methods=read_only),
         *pages.routes(gateway.browsers),
         Route("/v1/events", EventStream(gateway.hub, gateway.is_valid, gateway.wake), methods=read_only),
-        Route("/mcp", gateway.mcp, methods=["POST"]),
+        *(Route(path, mount, methods=["POST"]) for path, mount in gateway.mounts.items()),
     ]
     return Router(routes, redirect_slashes=False, lifespan=gateway.lifespan)
 

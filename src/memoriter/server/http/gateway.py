@@ -10,7 +10,7 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from memoriter import logs
 from memoriter.agent import ReloadingAgent
@@ -18,6 +18,7 @@ from memoriter.agent.service import Synced
 from memoriter.config import Settings, load
 from memoriter.config.layers import WORKSPACE_FILE
 from memoriter.errors import MemoriterError
+from memoriter.extension import offers
 from memoriter.memory import gateway_files
 from memoriter.records import ProgressCallback
 from memoriter.server.http import app, observe
@@ -25,12 +26,13 @@ from memoriter.server.http.auth import AllowedHosts, BrowserSessions, Caller, To
 from memoriter.server.http.events import Hub, watch_other_processes
 from memoriter.server.http.guard import RequestGuard, RequestRecord
 from memoriter.server.http.limits import WorkerLimit
-from memoriter.server.http.mcp_mount import McpMount
 from memoriter.server.http.observe import Metrics, progress_to, publish_sync, wrap_operations
 from memoriter.tools.tool import Access, Outcome, Result, Tool
 from memoriter.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
     from memoriter.agent.service import Synced
 
 log = logs.get("http.agents")
@@ -134,6 +136,19 @@ class Agents(Mapping[str, ReloadingAgent]):
                 log.exception("agent %s: cannot close its memory", name)
 
 
+class Mount(Protocol):
+    """An ASGI application of an extension. The guard has put caller and agent into ``scope["state"]["record"]``."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one POST request."""
+
+    def shut_down(self) -> None:
+        """Refuse new requests. Running requests still get their responses."""
+
+    async def close(self) -> None:
+        """Wait for running requests, then close."""
+
+
 class Gateway:
     """Everything that serves requests, except for the socket."""
 
@@ -154,15 +169,16 @@ class Gateway:
         self.agents = Agents(load, self._on_sync, lambda agent: progress_to(self.hub, agent))
         self.operations = wrap_operations(self.hub, content=options.trace_content)
         self.workers = WorkerLimit(options.limits.concurrency)
-        self.mcp = McpMount(
-            self.agents, self.operations, self.workers, options.limits, self.metrics.count_operation
-        )
+        self.mounts: dict[str, Mount] = {
+            f"/{name}": offer.load()(self) for name, offer in offers("mounts").items()
+        }
         self.asgi = RequestGuard(
             app.build(self),
             hosts=AllowedHosts(options.host, port, options.allowed_hosts),
             tokens=self.tokens,
             sessions=self.browsers,
             agents=self.agents,
+            mounts=self.mounts,
             default_agent=self.agents.default,
             limits=options.limits,
             observe=self._on_request_end,
@@ -217,7 +233,8 @@ class Gateway:
         """End event streams and pending bodies, which would otherwise keep the gateway from shutting down."""
         self.asgi.shut_down()
         self.hub.close()
-        self.mcp.shut_down()
+        for mount in self.mounts.values():
+            mount.shut_down()
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncIterator[None]:
@@ -231,7 +248,8 @@ class Gateway:
             yield
         finally:
             watching.cancel()
-            await self.mcp.close()
+            for mount in self.mounts.values():
+                await mount.close()
             await asyncio.to_thread(self.agents.close)
             self._closing.close()
 

@@ -13,7 +13,7 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qs
 
@@ -34,8 +34,7 @@ log = logs.get("http")
 
 #: Routes without a token. `/healthz` returns one word, and `/open` checks a ticket.
 PUBLIC_PATHS = frozenset({"/healthz", "/open"})
-#: Routes that are ASGI applications of their own.
-ASGI_PATHS = frozenset({"/v1/events", "/mcp"})
+EVENTS_PATH = "/v1/events"
 #: The files of the page.
 STATIC_PREFIX = "/static/"
 SAFE_METHODS = frozenset({"GET", "HEAD"})
@@ -85,6 +84,7 @@ class RequestGuard:
         tokens: Tokens,
         sessions: BrowserSessions,
         agents: Mapping[str, object],
+        mounts: Collection[str],
         default_agent: str,
         limits: GatewayLimits,
         observe: Callable[[RequestRecord], None] = lambda _: None,
@@ -95,6 +95,7 @@ class RequestGuard:
         self._tokens = tokens
         self._sessions = sessions
         self._agents = agents
+        self._mounts = mounts
         self._default_agent = default_agent
         self._limits = limits
         self._rate = RateLimiter(limits.rate, limits.burst, clock=clock)
@@ -121,7 +122,7 @@ class RequestGuard:
             if not sender.has_started:  # otherwise the response can only be cut off
                 await refused.response()(scope, receive, sender)
         finally:
-            record.route = _route(scope, record.operation)
+            record.route = self._route(scope, record.operation)
             self._observe(record)
 
     async def _check_and_pass_on(
@@ -168,10 +169,10 @@ class RequestGuard:
         self.bodies.shut_down()
 
     def _timeout_s(self, path: str) -> float | None:
-        if path == "/v1/events":
+        if path == EVENTS_PATH:
             return None  # open until the client disconnects
-        # MCP reports a timeout in its own protocol, and needs a moment to send it.
-        return self._limits.timeout_s + (SEND_TIMEOUT_S if path == "/mcp" else 0)
+        # A mount reports a timeout in its own protocol, and needs a moment to send it.
+        return self._limits.timeout_s + (SEND_TIMEOUT_S if path in self._mounts else 0)
 
     def _check_host(self, headers: RequestHeaders) -> None:
         if not self._hosts.allows_host(headers.single("host")):
@@ -210,7 +211,7 @@ class RequestGuard:
     def _check_agent(self, scope: Scope, headers: RequestHeaders, record: RequestRecord) -> None:
         """Check the caller's access to the agent and the operation. An agent that it may not see does not exist."""
         assert record.caller is not None
-        agent, operation = _target(scope, headers, self._default_agent)
+        agent, operation = self._target(scope, headers)
         if agent is None:
             return
         if agent not in self._agents or not record.caller.may_see(agent):
@@ -229,27 +230,27 @@ class RequestGuard:
             details = {"operation": tool.name, "required": tool.access, "granted": granted}
             raise Refused(403, "forbidden", message, details=details)
 
+    def _target(self, scope: Scope, headers: RequestHeaders) -> tuple[str | None, str | None]:
+        """Return the agent and the operation that a request names. None if it is not about a single one."""
+        path: str = scope["path"]
+        if path.startswith("/v1/agents/"):
+            agent, slash, operation = path.removeprefix("/v1/agents/").partition("/")
+            return agent, operation if slash else None
+        if path == EVENTS_PATH:
+            named = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("agent")
+            return named[0] if named else self._default_agent, None
+        if path in self._mounts:
+            return headers.single("x-memoriter-agent") or self._default_agent, None
+        return None, None
 
-def _target(scope: Scope, headers: RequestHeaders, default_agent: str) -> tuple[str | None, str | None]:
-    """Return the agent and the operation that a request names. None if it is not about a single one."""
-    path: str = scope["path"]
-    if path.startswith("/v1/agents/"):
-        agent, slash, operation = path.removeprefix("/v1/agents/").partition("/")
-        return agent, operation if slash else None
-    if path == "/v1/events":
-        named = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("agent")
-        return named[0] if named else default_agent, None
-    if path == "/mcp":
-        return headers.single("x-memoriter-agent") or default_agent, None
-    return None, None
-
-
-def _route(scope: Scope, operation: str | None) -> str:
-    """Return the pattern of the route. There is a fixed number of them, and none contains user text."""
-    path: str = scope["path"]
-    if operation is not None:
-        return f"/v1/agents/{{agent}}/{operation}"
-    return path if path in ASGI_PATHS else getattr(scope.get("route"), "path", "other")
+    def _route(self, scope: Scope, operation: str | None) -> str:
+        """Return the pattern of the route. There is a fixed number of them, and none contains user text."""
+        path: str = scope["path"]
+        if operation is not None:
+            return f"/v1/agents/{{agent}}/{operation}"
+        if path == EVENTS_PATH or path in self._mounts:
+            return path  # an ASGI application of its own
+        return getattr(scope.get("route"), "path", "other")
 
 
 class RequestHeaders:

@@ -119,7 +119,7 @@ def mcp(
         sys.stderr.write(client_location(print_config, command) + "\n")
         return
     from memoriter.agent import ReloadingAgent
-    from memoriter.server.mcp.server import serve as serve_stdio
+    from memoriter.extensions.mcp.server import serve as serve_stdio
 
     serve_stdio(ReloadingAgent(context.obj.settings, slot=slot), access=access, session=session)
 

@@ -29,8 +29,8 @@ from memoriter import __version__, logs
 from memoriter.agent import ReloadingAgent
 from memoriter.async_memory import in_thread
 from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
-from memoriter.server.mcp import build, resources, results
-from memoriter.server.mcp.results import View, granted_access, session_key
+from memoriter.extensions.mcp import resources, results
+from memoriter.extensions.mcp.results import View, granted_access, session_key
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Access, Tool, grants
 from memoriter.tools.toolbox import error_code, hide_folders
@@ -65,13 +65,17 @@ OnCall = Callable[[str, str, float], None]
 
 
 class McpServer:
-    """The memory as an MCP server, for any transport."""
+    """The memory as an MCP server, for any transport.
+
+    ``get_agent`` is called in a thread at each request and may block. ``table`` contains the tools that ``agent.tools``
+    names, by default the table of operations. ``run`` runs a call in a thread; a gateway passes its own function, so
+    that its limits apply. The access of the caller is read from `results` at each request.
+    """
 
     def __init__(
         self,
         get_agent: Callable[[], Agent],
         *,
-        name: str,
         table: Mapping[str, Tool] | None = None,
         run: Run | None = None,
         on_call: OnCall | None = None,
@@ -81,7 +85,7 @@ class McpServer:
         self._run: Run = in_thread if run is None else run
         self.table: Mapping[str, Tool] = OPERATIONS if table is None else table
         self.server: Server[Any] = Server(
-            name,
+            "memoriter",
             version=__version__,
             title="memoriter",
             description="Long-term memory: notes, past conversations and what was learned in them.",
@@ -95,12 +99,6 @@ class McpServer:
             on_completion=self._complete,
         )
         self.server.middleware.append(self._add_instructions)
-
-    def asgi(self, *, max_body: int = 4 * 1024 * 1024) -> McpHttpApp:
-        """Return an ASGI application for streamable HTTP. `McpHttpApp` explains how to mount it."""
-        from memoriter.server.mcp.server import McpHttpApp
-
-        return McpHttpApp(self, max_body=max_body)
 
     # ---- tools ------------------------------------------------------------------------------------------------
 
@@ -313,7 +311,7 @@ async def _serve(agent: ReloadingAgent) -> None:
     import anyio
     from mcp.server.stdio import stdio_server
 
-    server = build(agent).server
+    server = McpServer(agent).server
     loop = asyncio.get_running_loop()
     threads = ThreadPoolExecutor(MAX_THREADS, "memoriter-mcp")
     loop.set_default_executor(threads)

@@ -6,31 +6,24 @@ The `mcp` package takes most of a second to import, so it is imported when the f
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 from memoriter.errors import MemoriterError
-from memoriter.server import mcp
+from memoriter.extensions.mcp.results import granted_access, session_key
 from memoriter.server.http.responses import Refused
-from memoriter.server.mcp.results import granted_access, session_key
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from memoriter.agent import Agent
-    from memoriter.config.gateway import GatewayLimits
-    from memoriter.server.http.gateway import Agents
+    from memoriter.extensions.mcp.server import McpHttpApp
+    from memoriter.server.http.gateway import Gateway
     from memoriter.server.http.guard import RequestRecord
-    from memoriter.server.http.limits import WorkerLimit
-    from memoriter.server.mcp.server import McpHttpApp
-    from memoriter.tools.tool import Tool
 
 T = TypeVar("T")
-
-#: Called with the agent, the operation, its outcome and the seconds.
-CountOperation = Callable[[str, str, str, float], None]
 
 _record: ContextVar[RequestRecord] = ContextVar("memoriter_http_record")
 
@@ -46,19 +39,8 @@ class CallRefused(MemoriterError):
 class McpMount:
     """The ASGI application of the `/mcp` route."""
 
-    def __init__(
-        self,
-        agents: Agents,
-        operations: Mapping[str, Tool],
-        workers: WorkerLimit,
-        limits: GatewayLimits,
-        count_operation: CountOperation,
-    ) -> None:
-        self._agents = agents
-        self._operations = operations
-        self._workers = workers
-        self._limits = limits
-        self._count_operation = count_operation
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
         self._opening = asyncio.Lock()
         self._app: McpHttpApp | None = None
         self._running: asyncio.Task[None] | None = None
@@ -101,15 +83,20 @@ class McpMount:
     async def _open(self) -> McpHttpApp:
         async with self._opening:
             if self._app is None:
-                server = await asyncio.to_thread(
-                    mcp.build, self._agent, table=self._operations, run=self._run_call, on_call=self._on_call
-                )
-                app = await asyncio.to_thread(server.asgi, max_body=self._limits.body_bytes)
+                app = await asyncio.to_thread(self._build)
                 started = asyncio.Event()
                 self._running = asyncio.create_task(self._run(app, started))
                 await started.wait()
                 self._app = app
             return self._app
+
+    def _build(self) -> McpHttpApp:
+        from memoriter.extensions.mcp.server import McpHttpApp, McpServer
+
+        server = McpServer(
+            self._agent, table=self._gateway.operations, run=self._run_call, on_call=self._on_call
+        )
+        return McpHttpApp(server, max_body=self._gateway.limits.body_bytes)
 
     async def _run(self, app: McpHttpApp, started: asyncio.Event) -> None:
         # One task must enter and leave the context.
@@ -121,21 +108,21 @@ class McpMount:
     def _agent(self) -> Agent:
         name = _record.get().agent
         assert name is not None
-        return self._agents[name]()
+        return self._gateway.agents[name]()
 
     def _on_call(self, name: str, outcome: str, seconds: float) -> None:
         agent = _record.get().agent
         assert agent is not None
-        self._count_operation(agent, name, outcome, seconds)
+        self._gateway.metrics.count_operation(agent, name, outcome, seconds)
 
     async def _run_call(self, call: Callable[[], T]) -> T:
         """Run a call within the limits of the gateway: threads and time."""
         try:
-            async with asyncio.timeout(max(0.0, self._limits.timeout_s - _record.get().seconds)):
-                return await self._workers.run(call)
+            async with asyncio.timeout(max(0.0, self._gateway.limits.timeout_s - _record.get().seconds)):
+                return await self._gateway.workers.run(call)
         except TimeoutError:
             raise CallRefused(
-                "timeout", f"The request took longer than {self._limits.timeout_s:g} s."
+                "timeout", f"The request took longer than {self._gateway.limits.timeout_s:g} s."
             ) from None
         except Refused as refused:
             raise CallRefused(refused.code, refused.message) from None

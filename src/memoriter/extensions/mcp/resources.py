@@ -17,16 +17,16 @@ from urllib.parse import quote, unquote
 import mcp_types as types
 
 from memoriter.errors import BadArgument, MemoriterError, NotFound
+from memoriter.extensions.mcp.results import MAX_RESULT_BYTES
 from memoriter.memory import parts_of
 from memoriter.records import referenced_id
-from memoriter.server.mcp.results import MAX_RESULT_BYTES
 from memoriter.tools.entry_tools import MemoryJson
 from memoriter.tools.table import call
 
 if TYPE_CHECKING:
+    from memoriter.extensions.mcp.results import View
     from memoriter.memory import Memory
     from memoriter.records import Excerpt, NoteFile, Trust
-    from memoriter.server.mcp.results import View
 
 SCHEME = "memory://"
 PAGE_SIZE = 100
