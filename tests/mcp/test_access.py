@@ -118,7 +118,7 @@ def test_over_http_a_client_with_read_access_can_read_but_not_write(
     async def ask(url: str) -> tuple[list[str], list[str], str, list[str]]:
         headers = {"x-access": "read"}
         async with (
-            httpx2.AsyncClient(headers=headers) as http,
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
             Client(streamable_http_client(url, http_client=http), mode=mode) as client,
         ):
             names = [tool.name for tool in (await client.list_tools()).tools]

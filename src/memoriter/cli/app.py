@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import entries, folders, render, server, sessions
+from memoriter.cli import entries, folders, render, sessions
 from memoriter.cli.context import CommandGroup, GlobalOptions, Json, Words, join_words
 from memoriter.resident import commands as resident
 
@@ -301,7 +301,6 @@ def show_help(
 
 entries.register(app)
 sessions.register(app)
-server.register(app)
 app.add_typer(resident.app, name="resident")
 app.command(
     epilog='Examples: memoriter call memory_search \'{"query": "backups"}\' · memoriter call entries.list'

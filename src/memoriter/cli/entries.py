@@ -1,11 +1,9 @@
-"""Commands for entries: add, list, history, undo, redo, export, forget, approval and the recall ledger."""
+"""Commands for entries: `add`, `list`, `edit`, `undo`, `redo` and `forget`."""
 
 from __future__ import annotations
 
-import sys
 import time
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,8 +26,6 @@ MinImportance = Annotated[
     float, typer.Option(min=0, max=5, help="Only entries of at least this importance.", show_default=False)
 ]
 Here = Annotated[bool, typer.Option("--here", help="Only entries that were learned in this workspace.")]
-Ids = Annotated[list[str] | None, typer.Argument(help="Entry ids, or unique prefixes of them.")]
-AllStaged = Annotated[bool, typer.Option("--all", help="All staged entries.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -39,19 +35,9 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Examples: memoriter edit 1f0c2a9e · memoriter edit 1f0c2a9e --text 'I prefer tea'")(
         edit
     )
-    app.command(epilog="Example: memoriter history 1f0c2a9e")(history)
     app.command(epilog="Examples: memoriter undo · memoriter undo 1f0c2a9e")(undo)
     app.command(epilog="Examples: memoriter redo · memoriter redo 1f0c2a9e")(redo)
-    app.command(epilog="Example: memoriter export --output entries.jsonl --min-importance 4 --tags work")(
-        export
-    )
     app.command(epilog="Example: memoriter forget --query 'my old address' --dry-run")(forget)
-    app.command()(cleanup)
-    app.command(epilog="Example: memoriter recalls --session 3f2a")(recalls)
-    app.command(epilog="Examples: memoriter why · memoriter why 7c1e09ab · memoriter why entry:1f0c2a9e")(why)
-    app.command()(staged)
-    app.command(epilog="Example: memoriter approve 1f0c2a9e 77ab0310")(approve)
-    app.command(epilog="Example: memoriter reject --all")(reject)
 
 
 def add(
@@ -83,7 +69,7 @@ def add(
             text,
             type_,
             importance=importance,
-            tags=_split(tags),
+            tags=split(tags),
             source="cli",
             expires_at=_parse_expiry(expires),
         )
@@ -121,10 +107,10 @@ def list_(
                 sort="updated",
                 limit=limit,
                 types=(type_,) if type_ else (),
-                tags=_split(tags),
+                tags=split(tags),
                 min_importance=min_importance,
                 states=() if everything else None,
-                workspace=_workspace(memory, here),
+                workspace=workspace_of(memory, here),
             )
     render.show(
         as_json,
@@ -151,22 +137,6 @@ def edit(
         as_json,
         lambda tools: tools.entry_changes.EditResult(entry=tools.entries.EntryJson.model_validate(entry)),
         lambda: entry_tables.entries([entry]),
-    )
-
-
-def history(
-    context: typer.Context,
-    entry_id: Annotated[str, typer.Argument(help="Entry id, or a unique prefix of it.")],
-    as_json: Json = False,
-) -> None:
-    """Show every change of an entry."""
-
-    with context.obj.memory() as memory:
-        events = memory.entries.history(entry_id)
-    render.show(
-        as_json,
-        lambda tools: {"history": list(map(tools.entries.EventJson.model_validate, events))},
-        lambda: entry_tables.events(events),
     )
 
 
@@ -205,33 +175,6 @@ def redo(
         },
         lambda: entry_tables.redone(events),
     )
-
-
-def export(
-    context: typer.Context,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write (default: standard output).")
-    ] = None,
-    type_: Type = None,
-    tags: Tags = "",
-    min_importance: MinImportance = 0,
-    here: Here = False,
-    as_json: Json = False,
-) -> None:
-    """Export entries with their history as JSON lines. Filters select some of them."""
-
-    with context.obj.memory() as memory:
-        workspace = _workspace(memory, here)
-        lines = memory.entries.export(
-            type_, tags=_split(tags), min_importance=min_importance, workspace=workspace
-        )
-        if output is None:
-            for line in lines:
-                sys.stdout.write(line + "\n")
-            return
-        total = entry_tables.write_private(output, lines)
-    text = f"Exported {entry_tables.count_entries(total)} to {output}."
-    render.show(as_json, {"total": total, "path": output}, text)
 
 
 def forget(
@@ -292,119 +235,6 @@ def forget(
         raise typer.Exit(1)  # scripts must notice that nothing was erased
 
 
-def cleanup(context: typer.Context, as_json: Json = False) -> None:
-    """Mark expired entries and erase old ones."""
-
-    with context.obj.memory() as memory:
-        counts = memory.entries.cleanup()
-    render.show(as_json, counts, lambda: entry_tables.cleaned_up(counts))
-
-
-def recalls(
-    context: typer.Context,
-    limit: Annotated[
-        int,
-        typer.Option(
-            "--limit", "-n", min=1, help="Maximum number of recalls (default: 20).", show_default=False
-        ),
-    ] = 20,
-    session: Annotated[str | None, typer.Option(help="Only from this session.")] = None,
-    as_json: Json = False,
-) -> None:
-    """List the recalls, newest first: when notes and entries were added to a prompt, and for which query."""
-
-    with context.obj.memory() as memory:
-        page = memory.entries.recalls(limit=limit, session=session)
-    render.show(
-        as_json,
-        lambda tools: tools.recalls.RecallListResult.of(page),
-        lambda: entry_tables.recalls(page),
-    )
-
-
-def why(
-    context: typer.Context,
-    recall_id: Annotated[
-        str | None,
-        typer.Argument(
-            help="Id of a recall, as in the block that the agent received, or id of an entry (default: the newest "
-            "recall)."
-        ),
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Show which notes and entries entered a prompt, and why."""
-    from memoriter.memory import parts_of
-
-    with context.obj.memory() as memory:
-        record = memory.entries.get_recall(recall_id)
-        entries = memory.entries.get_many(record.refs("entry"))
-        texts = parts_of(memory).search.texts_of(record)
-    render.show(
-        as_json,
-        lambda tools: tools.recalls.RecallGetResult.of(record, texts, entries),
-        lambda: entry_tables.recall(record, texts, entries),
-    )
-
-
-# ---- approval -------------------------------------------------------------------------------------------------
-
-
-def staged(context: typer.Context, as_json: Json = False) -> None:
-    """List the entries and notes that wait for your approval."""
-
-    with context.obj.memory() as memory:
-        waiting, notes = memory.entries.list(states=("staged",)), memory.notes.pending()
-        render.show(
-            as_json,
-            lambda tools: {
-                "entries": list(map(tools.entries.EntryJson.model_validate, waiting)),
-                "notes": [tools.notes.WaitingNoteJson.of(memory, path) for path in notes],
-            },
-            lambda: entry_tables.staged(waiting, notes),
-        )
-
-
-def approve(
-    context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
-) -> None:
-    """Approve staged entries, or notes by their path. Duplicates of known entries are counted, not stored again."""
-
-    with context.obj.memory() as memory:
-        selected = _select_ids(memory, ids, everything)
-        notes = [one for one in selected if one.endswith(".md")]
-        for path in notes:
-            memory.notes.approve(path)
-        outcomes = memory.entries.approve([one for one in selected if one not in notes])
-        shown = {"notes": [memory.notes.text(path) for path in notes]} if notes else {}
-        render.show(
-            as_json,
-            lambda tools: {**tools.entry_changes.ApproveResult.of(outcomes).to_json(), **shown},
-            lambda: entry_tables.approved(outcomes, notes),
-        )
-
-
-def reject(
-    context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
-) -> None:
-    """Reject staged entries. `memoriter undo ID` restores one until it is erased."""
-
-    with context.obj.memory() as memory:
-        selected = _select_ids(memory, ids, everything)
-        rejected = memory.entries.reject(selected)
-    render.show(
-        as_json,
-        {"rejected": [entry.id for entry in rejected]},
-        lambda: entry_tables.entries(rejected, if_none=entry_tables.NOTHING_STAGED),
-    )
-
-
-def _select_ids(memory: Memory, ids: list[str] | None, everything: bool) -> list[str]:
-    if bool(ids) == everything:
-        raise typer.BadParameter("Give the ids of entries, or --all.", param_hint="IDS")
-    return ids or [entry.id for entry in memory.entries.list(states=("staged",))]
-
-
 # ---- arguments ------------------------------------------------------------------------------------------------
 
 
@@ -425,9 +255,11 @@ def _parse_day(text: str | None, option: str = "--since") -> float | None:
     return day.astimezone().timestamp()
 
 
-def _workspace(memory: Memory, here: bool) -> str | None:
+def workspace_of(memory: Memory, here: bool) -> str | None:
+    """Return the name of the workspace if only its entries are asked for."""
     return memory.settings.workspace_name if here else None
 
 
-def _split(text: str) -> tuple[str, ...]:
+def split(text: str) -> tuple[str, ...]:
+    """Return the parts of a list that is separated by commas."""
     return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)

@@ -1,31 +1,24 @@
-"""Tables of entries and recalls."""
+"""Tables of entries."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.cli.render import console, fit, plain, print_table, stars
+from memoriter.cli.render import console, fit, plain, stars
 from memoriter.invisible import invisible
 
 if TYPE_CHECKING:
     from memoriter.records import (
-        CleanedUp,
         Entry,
         EntryEvent,
-        Part,
-        Recall,
-        RecallPage,
         Receipt,
         Remembered,
     )
-
-
-NOTHING_STAGED = "Nothing waits for your approval."
 
 
 def day(seconds: float | None) -> str:
@@ -102,48 +95,14 @@ def _state(entry: Entry) -> str:
     return entry.state + trust
 
 
-def staged(waiting: Sequence[Entry], notes: Sequence[str]) -> None:
-    """Print the entries and notes that wait for approval."""
-    if waiting or not notes:
-        entries(waiting, if_none=NOTHING_STAGED)
-    for path in notes:
-        console().print(f"{path} (a note: run `memoriter approve {path}`, or delete the file)")
-
-
-def approved(outcomes: Sequence[Remembered], notes: Sequence[str]) -> None:
-    """Print what happened to approved entries and notes."""
-    if not outcomes and not notes:
-        console().print(NOTHING_STAGED)
-    for path in notes:
-        console().print(f"Approved {path}.")
-    for outcome in outcomes:
-        remembered(outcome)
-
-
-def events(found: Sequence[EntryEvent]) -> None:
-    """Print the history of an entry."""
-    rows = [
-        (
-            str(event.seq),
-            day(event.at),
-            _kind(event),
-            event.by,
-            conversation(event.after or event.before),
-            _change(event),
-            event.note,
-        )
-        for event in found
-    ]
-    print_table(rows, "event", "day", "change", "by", "conversation", "text", "note")
-
-
-def _kind(event: EntryEvent) -> str:
+def kind_of(event: EntryEvent) -> str:
     """Return what the owner calls a change. To forget an entry hides it as a rejection does."""
     is_hidden = event.kind == "reject" and event.before is not None and event.before.state != "staged"
     return "forget" if is_hidden else event.kind
 
 
-def _change(event: EntryEvent) -> str:
+def change_of(event: EntryEvent) -> str:
+    """Return the text before and after a change."""
     after = event.after.text if event.after else ""
     if event.before and event.before.text != after:
         return f"{_flat(event.before.text)} → {_flat(after) or '(removed)'}"
@@ -157,28 +116,14 @@ def _flat(text: str) -> str:
 def undone(changes: Sequence[EntryEvent]) -> None:
     """Print what an undo changed."""
     for event in changes:
-        console().print(plain(f"Undone: {_kind(event)} of {event.entry_id[:8]}  {_change(event)}"))
+        console().print(plain(f"Undone: {kind_of(event)} of {event.entry_id[:8]}  {change_of(event)}"))
 
 
 def redone(undos: Sequence[EntryEvent]) -> None:
     """Print what a redo changed."""
     for event in undos:
         change = replace(event, before=event.after, after=event.before)
-        console().print(plain(f"Redone: {event.entry_id[:8]}  {_change(change)}"))
-
-
-def write_private(path: Path, lines: Iterable[str]) -> int:
-    """Write an export to a file that only its owner may read; return the number of entries."""
-    count = -1  # the first line is a header
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-    ) as file:
-        for line in lines:
-            file.write(line + "\n")
-            count += 1
-        file.flush()
-        os.fsync(file.fileno())
-    return count
+        console().print(plain(f"Redone: {event.entry_id[:8]}  {change_of(change)}"))
 
 
 #: The first candidate is the clear choice if its similarity exceeds that of the second by at least this.
@@ -262,65 +207,3 @@ def _mentions(result: Receipt) -> None:
         console().print("Notes and sessions that still say it:")
     for place in result.mentions:
         console().print(plain(f"  {place}"))
-
-
-def cleaned_up(counts: CleanedUp) -> None:
-    """Print what a cleanup changed."""
-    restored = f", {counts.restored} in force again" if counts.restored else ""
-    console().print(f"{count_entries(counts.expired)} expired, {counts.purged} erased{restored}.")
-    if counts.clock:
-        console().print(counts.clock, style="yellow")
-
-
-def recalls(page: RecallPage) -> None:
-    """Print a list of recalls."""
-    if not page.recalls:
-        console().print("No recalls yet. A recall adds notes and entries to the prompt of an agent.")
-        return
-    rows = [
-        (
-            recall.id[:8],
-            f"{datetime.fromtimestamp(recall.at).astimezone():%Y-%m-%d %H:%M}",
-            recall.interface,
-            recall.session or "",
-            f"{recall.entered} of {recall.entered + recall.left_out}",
-            " ".join(recall.query.split()) or "(forgotten)",
-        )
-        for recall in page.recalls
-    ]
-    print_table(rows, "recall", "time", "by", "session", "added", "query")
-    if page.total > len(page.recalls):
-        console().print(f"{page.total} recalls in all. Show more with --limit.")
-
-
-def recall(record: Recall, texts: Mapping[str, str], found_entries: Mapping[str, Entry]) -> None:
-    """Print what entered a prompt, and why. ``texts`` and ``found_entries`` are what the references lead to now."""
-    console().print(
-        f"Recall {record.id} on {day(record.at)}, by {record.interface}, session {record.session or 'none'}"
-    )
-    console().print(plain(f"Query: {record.query or '(forgotten)'}"))
-    if not record.considered:
-        console().print("Nothing was found.")
-        return
-    for found in record.considered:
-        state = "included" if found.entered else "left out"
-        text = fit(found.text or texts.get(found.ref, "(no longer there)"), 17)
-        origin = _origin(found.ref, found_entries.get(found.ref))
-        console().print(f"{state}  {found.score:.3f}  {text}")
-        console().print(f"{'':8}  {'':5}  {origin} · {found.reason}", style="dim")
-        console().print(f"{'':8}  {'':5}  {_parts(found.parts)}", style="dim")
-
-
-def _origin(ref: str, entry: Entry | None) -> str:
-    """Return the place of a note, or the short id of an entry with the conversation that it comes from."""
-    if entry is None:
-        return f"from {ref}"
-    return (
-        f"entry {entry.id[:8]} · from {conversation(entry)}"
-        if conversation(entry)
-        else f"entry {entry.id[:8]}"
-    )
-
-
-def _parts(parts: Sequence[Part]) -> str:
-    return ", ".join(f"{part.name} {part.contribution:+.3f}" for part in parts)

@@ -14,21 +14,16 @@ if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.server.http.serve import GatewayServer
 
+serve_command, open_command = (typer.Typer(add_completion=False) for _ in range(2))
 token_app = typer.Typer(help="Manage the tokens that programs use to call the gateway.", no_args_is_help=True)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module."""
-    app.command(
-        epilog="Examples: memoriter serve · memoriter serve --port 0 --json · memoriter serve --stdio"
-    )(serve)
-    app.command("open", epilog="Example: memoriter open")(open_)
-    app.add_typer(token_app, name="token")
 
 
 # ---- gateway --------------------------------------------------------------------------------------------------
 
 
+@serve_command.command(
+    epilog="Examples: memoriter serve · memoriter serve --port 0 --json · memoriter serve --stdio"
+)
 def serve(
     context: typer.Context,
     host: Annotated[str | None, typer.Option(help="Address to listen on (default: 127.0.0.1).")] = None,
@@ -91,6 +86,7 @@ def _print_details(server: GatewayServer, link: str, secret: str | None, as_json
     sys.stdout.flush()
 
 
+@open_command.command(epilog="Example: memoriter open")
 def open_(context: typer.Context, as_json: Json = False) -> None:
     """Print a new single-use link to the web page. The gateway must be running."""
     from memoriter.memory import gateway_files

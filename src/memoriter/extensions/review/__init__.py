@@ -1,0 +1,20 @@
+"""Commands by which the owner reviews what was learned, what entered prompts, and what waits for approval."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+_COMMANDS = "memoriter.extensions.review.commands"
+
+extension = Extension(
+    name="review",
+    commands={
+        **{
+            name: Offer(f"{_COMMANDS}:{name}_command", group="Entries")
+            for name in ("history", "staged", "approve", "reject", "export")
+        },
+        "recalls": Offer(f"{_COMMANDS}:recalls_command", group="Agents"),
+        "why": Offer(f"{_COMMANDS}:why_command", group="Agents"),
+        "cleanup": Offer(f"{_COMMANDS}:cleanup_command", group="Maintenance"),
+    },
+)
