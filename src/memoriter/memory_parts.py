@@ -181,7 +181,7 @@ class MemoryParts:
 
         return Injector(self.entries, self.search.search_notes, self.search.lookup(masked=True))
 
-    @property
+    @_Part
     def entry_context(self) -> EntryContext:
         """The store and the index of the entries."""
         return context_of(self.entries)
@@ -268,8 +268,7 @@ class MemoryParts:
         if self.settings.memory.backend == "builtin":
             return self.engine.probe_embedding() if load_model else None
         self.engine.start()
-        problem = self.engine.probe_vector()
-        if problem:
+        if problem := self.engine.probe_vector():
             log.warning("the memory backend does not work: %s", problem)
         else:
             log.info("the memory backend is ready")
@@ -341,11 +340,12 @@ class MemorySearch:
     def _with_entries(self, answer: Answer, query: Query) -> Answer:
         if not self._parts.entries_exist or not self._parts.allows(query.session):
             return answer
-        from memoriter.entries.search import add_entries
+        from memoriter.entries import search as entry_search
 
         limit = self._limit(query)
         try:
-            found = self._parts.entries.search(
+            found = entry_search.search(
+                self._parts.entry_context,
                 query.text,
                 limit=limit,
                 threshold=query.min_score,
@@ -353,7 +353,7 @@ class MemorySearch:
                 beside=answer.hits,
                 as_of=end_of_day(read_day(query.as_of)) if query.as_of else None,
             )
-            return add_entries(answer, found, limit)
+            return entry_search.add_entries(answer, found, limit)
         except MemoriterError as error:  # memory never breaks the agent: the failure is part of the answer
             return replace(answer, degraded=join(answer.degraded, sentence("search.no_entries", why=error)))
 

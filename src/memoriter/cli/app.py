@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from memoriter.cli import entries, folders, render, sessions
-from memoriter.cli.context import CommandGroup, GlobalOptions, Json, Words, join_words
+from memoriter.cli import entries, folders, render
+from memoriter.cli.context import CommandGroup, GlobalOptions, Json, Words, join_words, read_words
 from memoriter.resident import commands as resident
 
 if TYPE_CHECKING:
@@ -188,6 +188,28 @@ def get(
     )
 
 
+@app.command(epilog="Example: memoriter save 'Anna prefers tea.' --title Anna --tags people")
+def save(
+    context: typer.Context,
+    words: Annotated[
+        Words, typer.Argument(metavar="TEXT", help="Text of the note. '-': read it from standard input.")
+    ],
+    title: Annotated[str, typer.Option(help="Title of the note.")] = "",
+    tags: Annotated[str, typer.Option(help="Tags, separated by commas.")] = "",
+    category: Annotated[str | None, typer.Option(help="Write to memory/<category>/<title>.md.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Save a note, to today's log or to a file of a category.
+
+    `save` writes text that people read to a file. `add` remembers one statement, which can be merged, replaced and
+    forgotten.
+    """
+    text = read_words(words, "The note is empty.")
+    tag_list = [tag.strip() for tag in tags.split(",") if tag.strip()]
+    with context.obj.memory() as memory:
+        render.saved(memory.save(text, title, tag_list, category), as_json)
+
+
 @app.command()
 def status(
     context: typer.Context,
@@ -300,7 +322,6 @@ def show_help(
 
 
 entries.register(app)
-sessions.register(app)
 app.add_typer(resident.app, name="resident")
 app.command(
     epilog='Examples: memoriter call memory_search \'{"query": "backups"}\' · memoriter call entries.list'

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from memoriter.config import Setting
-    from memoriter.records import Answer, EntryHit, Excerpt, Hit, Progress, Status, SyncReport
+    from memoriter.records import Answer, EntryHit, Excerpt, Hit, Progress, Saved, Status, SyncReport
     from memoriter.tools.doctor import Finding
 
 
@@ -49,6 +49,14 @@ def show(as_json: bool, result: object, table: Callable[[], object] | str) -> No
         sys.stdout.write(f"{plain(table).rstrip()}\n")
     else:
         table()
+
+
+def saved(note: Saved | None, as_json: bool) -> None:
+    """Print where a note was written. None: there was nothing to write."""
+    verb = "Already saved" if note and note.already else "Saved"
+    nothing = "The session has no messages. Nothing was written."
+    text = f"{verb}: {note.citation}\n{note.note or ''}" if note else nothing
+    show(as_json, lambda tools: tools.notes.SavedJson.of(note), text)
 
 
 def plain_data(value: Any) -> Any:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 
 Mode = Literal["semantic", "keyword", "hybrid"]
-MODES: tuple[Mode, ...] = ("semantic", "keyword", "hybrid")
 STATES: tuple[EntryState, ...] = get_args(EntryState)
 
 #: Minimum number of rows that each leg proposes; more when the filter drops many.

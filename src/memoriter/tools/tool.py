@@ -299,10 +299,6 @@ class Tool:
         sentences += [self._sentence(name, problem) for name, problem in problems.items()]
         raise BadArgument(" ".join(sentences), *named, *problems)
 
-    def names_of(self, argument: str) -> tuple[str, ...]:
-        """Return the names by which callers may pass an argument; the first is the name in the schema."""
-        return _names(self.arguments)[argument]
-
     def _unknown(self, named: Sequence[str], count: int) -> str:
         """Return the sentence about unknown names. It repeats a few of them and counts the others."""
         others = f" and {count - len(named):,} others" if count > len(named) else ""

@@ -1,4 +1,4 @@
-"""Commands for the messages of a conversation: `recall` and `capture`."""
+"""Commands for conversations: `recall`, `capture` and `summarise`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _COMMANDS = "memoriter.extensions.conversations.commands"
 extension = Extension(
     name="conversations",
     commands={
-        "recall": Offer(f"{_COMMANDS}:recall_command", group="Agents"),
-        "capture": Offer(f"{_COMMANDS}:capture_command", group="Agents"),
+        name: Offer(f"{_COMMANDS}:{name}_command", group="Agents")
+        for name in ("recall", "capture", "summarise")
     },
 )

@@ -1,4 +1,4 @@
-"""Commands for the messages of a conversation: `recall` and `capture`."""
+"""Commands for conversations: `recall`, `capture` and `summarise`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_RECALL_MESSAGES = 50
 #: Messages that one call of the `capture` operation accepts.
 MAX_CAPTURE_MESSAGES = 2_000
 
-recall_command, capture_command = (typer.Typer(add_completion=False) for _ in range(2))
+recall_command, capture_command, summarise_command = (typer.Typer(add_completion=False) for _ in range(3))
 
 
 @recall_command.command(
@@ -91,6 +91,20 @@ def capture(
         sys.stdout.write(render.plain(f"{outcome['action']}: {text}\n"))
     if not remembered:
         sys.stdout.write("Nothing new to remember.\n")
+
+
+@summarise_command.command(epilog="Example: memoriter summarise sessions/3f2a.jsonl")
+def summarise(
+    context: typer.Context,
+    transcript: Annotated[
+        str, typer.Argument(help="Path of a transcript, or its citation: sessions/….jsonl.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Write the summary of a finished session to memory/, once."""
+    with context.obj.memory() as memory:
+        saved = memory.summarise_transcript(transcript)
+    render.saved(saved, as_json)
 
 
 def _run_operation(options: GlobalOptions, name: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Commands of the gateway: `serve`, `open` and `token`."""
+"""Commands that keep running: the gateway (`serve`, with `open` and `token`), and `watch`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ extension = Extension(
     commands={
         "serve": Offer(f"{_COMMANDS}:serve_command", group="Serving"),
         "open": Offer(f"{_COMMANDS}:open_command", group="Serving"),
+        "watch": Offer("memoriter.extensions.serving.watching:watch_command", group="Notes"),
         "token": Offer(f"{_COMMANDS}:token_app", group="Serving"),
     },
 )
