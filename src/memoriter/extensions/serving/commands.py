@@ -15,7 +15,11 @@ if TYPE_CHECKING:
     from memoriter.server.http.serve import GatewayServer
 
 serve_command, open_command = (typer.Typer(add_completion=False) for _ in range(2))
-token_app = typer.Typer(help="Manage the tokens that programs use to call the gateway.", no_args_is_help=True)
+token_app = typer.Typer(
+    add_completion=False,
+    help="Manage the tokens that programs use to call the gateway.",
+    no_args_is_help=True,
+)
 
 
 # ---- gateway --------------------------------------------------------------------------------------------------
