@@ -84,6 +84,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "entries",
         "engines",
         "memory",
+        "async_memory",
         "agent",
         "tools",
         "config",
