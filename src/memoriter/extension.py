@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args
@@ -39,6 +39,7 @@ Kind = Literal[
     "commands",
     "mounts",
     "mcp_tools",
+    "operations",
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -96,6 +97,10 @@ class Extension:
     mounts: Mapping[str, Offer] = field(default_factory=dict)
     #: Functions that take the names of an agent's tools and return tools in the form that one MCP client requires.
     mcp_tools: Mapping[str, Offer] = field(default_factory=dict)
+    #: Operations (`tools/tool.py`), which every interface offers.
+    operations: Mapping[str, Offer] = field(default_factory=dict)
+    #: Methods of `Memory`: functions "package.module:attribute" that take a memory.
+    methods: Mapping[str, str] = field(default_factory=dict)
     #: Functions "package.module:attribute" that take a memory and ``deep`` and yield findings for `memoriter doctor`.
     checks: Sequence[str] = ()
     #: Functions "package.module:attribute" that take a memory. The resident process calls them when it is idle, and
@@ -176,6 +181,14 @@ def _load(point: EntryPoint) -> Extension | str:
         log.warning("The extension %r cannot be loaded: %s", point.name, error)
         return f"cannot be loaded: {error}"
     return found if isinstance(found, Extension) else f"{point.value} is not an Extension"
+
+
+def added_method(memory: object, name: str) -> Callable[..., Any]:
+    """Return a method of a memory that an extension adds."""
+    for extension in extensions():
+        if name in extension.methods:
+            return partial(resolve(extension.methods[name]), memory)
+    raise AttributeError(f"{type(memory).__name__!r} object has no attribute {name!r}")
 
 
 def ranked(kind: Kind) -> Iterator[tuple[str, Offer]]:

@@ -24,6 +24,7 @@ from memoriter.build import (
 from memoriter.engines import Engine
 from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.errors import StoreError
+from memoriter.extension import added_method
 from memoriter.memory_parts import MemoryParts
 from memoriter.notes.collection import Notes
 from memoriter.recall.render import Language, memory_section
@@ -125,6 +126,9 @@ class Memory:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    if not TYPE_CHECKING:
+        __getattr__ = added_method
 
     # ---- searching and reading -------------------------------------------------------------------------------
 
@@ -383,9 +387,9 @@ class Memory:
 
     def summarise_transcript(self, transcript: Path | str) -> Saved | None:
         """Write the summary of a session from its transcript, named by its file or its citation."""
-        summaries, sessions = self._parts.summaries, transcripts_of(self.settings)
+        sessions = transcripts_of(self.settings)
         found = sessions.locate(transcript)
-        return summaries.write(list(sessions.turns(found)), sessions.session(found))
+        return self._parts.summaries.write(list(sessions.turns(found)), sessions.session(found))
 
     def flush(
         self, messages: Messages, session: str, *, window: int | None, tokens: int | None = None
@@ -420,10 +424,7 @@ class Memory:
         return self._engine.count_stale()
 
     def maintain(self) -> None:
-        """Do the maintenance that is due: expire entries, and erase those that expired long ago.
-
-        A running `MemoryService` calls this after every sync.
-        """
+        """Do the maintenance that is due: expire entries, and erase those that expired long ago."""
         self._parts.flushes.prune(time.time() - self.settings.cleanup.ledger_days * 86_400)
         if self.has_entries:
             cleanup_if_due(self._parts.entry_context)

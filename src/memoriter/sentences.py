@@ -207,6 +207,8 @@ SENTENCES: Mapping[str, str] = {
     "import.nothing": "Nothing was imported: the data contains no entries and no conversations.",
     "import.line": "Nothing was imported. Line {number}: {why}.",
     "import.entry": "Nothing was imported. Entry {number}: {why}.",
+    "import.line.left": "Line {number} is left out: {why}.",
+    "import.entry.left": "Entry {number} is left out: {why}.",
     "import.not_json": "not valid JSON",
     "import.missing": "{name} is missing",
     "import.unreadable": "cannot be read",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -150,3 +152,36 @@ def test_waiting_notes_are_approved_edited_and_rejected(gateway: Served, visit: 
     ferry = (gateway.workspace / paths[1]).read_text()
     assert ("pending" in ferry, "Ferry notes of the harbour" in ferry) == (False, True)
     assert [one["path"] for one in gateway.ask("notes.waiting")["notes"]] == [paths[2]]
+
+
+def test_each_save_of_a_day_waits_alone_and_its_page_decides_it(gateway: Served, visit: Visit) -> None:
+    for text in ("The bakery opens at six", "The mill is closed"):
+        gateway.ask("memory_save", content=text)
+    waiting = {
+        one["text"].strip().splitlines()[-1]: one["path"] for one in gateway.ask("notes.waiting")["notes"]
+    }
+    assert set(waiting) == {"The bakery opens at six", "The mill is closed"}
+    page = visit(gateway, f"#/notes/{waiting['The bakery opens at six']}").page
+    expect(page.locator(".note .waiting")).to_contain_text("It waits for your approval")
+    page.locator(".note .waiting [data-do=approve]").click()
+    expect(page.locator(".note .waiting")).to_have_count(0)
+    assert [one["path"] for one in gateway.ask("notes.waiting")["notes"]] == [waiting["The mill is closed"]]
+
+
+def test_a_waiting_memory_names_the_token_of_its_writer(gateway: Served, visit: Visit) -> None:
+    made = subprocess.run(
+        [*gateway.arguments, "token", "create", "--access", "write", "--name", "cursor", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    token = json.loads(made.stdout)["token"]
+    gateway.client.post(
+        "/v1/agents/main/memory_store",
+        json={"text": "The lighthouse is blue"},
+        headers={"Authorization": f"Bearer {token}"},
+    ).raise_for_status()
+    (entry,) = gateway.ask("entries.list", states=["staged"], query="lighthouse")["entries"]
+    assert entry["source"] == "tool:cursor"
+    page = visit(gateway, f"#/memories/{entry['id']}?state=staged").page
+    expect(page.locator(".panel .writer")).to_have_text("Written by: an agent's tool (cursor)")

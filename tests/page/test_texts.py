@@ -77,7 +77,7 @@ OUTSIDE = 'rel="noopener noreferrer" target="_blank"'
         ("[a](javascript:x)", '<p><span class="nowhere" title="javascript:x">a</span></p>'),
         ("![a](https://x.example/p.png)", '<p><span class="picture" title="https://x.example/p.png">a</span></p>'),
         ("<b>a</b>", "<p>&lt;b&gt;a&lt;/b&gt;</p>"),
-        ("---\na: 1\n---\nb", '<pre class="front-matter">a: 1</pre><p>b</p>'),
+        ("---\na: 1\n---\nb", '<pre class="front-matter" tabindex="0">a: 1</pre><p>b</p>'),
         (
             "| a | b |\n|---|--:|\n| 1 \\| 2 | 3 |",
             ('<div class="wide" tabindex="0"><table><thead><tr><th scope="col">a</th><th data-align="end" scope="col">'

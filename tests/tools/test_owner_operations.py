@@ -280,16 +280,22 @@ def test_recalls_are_listed_in_pages_with_their_reasons(note, open_memory) -> No
     assert [each.get("text") for each in gone["considered"] if each["kind"] == "entry"] == [None]
 
 
-def test_the_timeline_counts_recalls_and_captures(open_memory) -> None:
+def test_recalls_are_found_by_words_of_their_query_text_and_session(open_memory) -> None:
     memory = open_memory()
-    call(memory, "entries.add", {"text": "The heron is my favourite bird"})
-    call(memory, "recall", {"query": "heron"})
-    drawn = call(memory, "timeline.get", {"buckets": 7})
-    assert len(drawn["buckets"]) == 7
-    assert [sum(one[name] for one in drawn["buckets"]) for name in ("captured", "recalls")] == [1, 1]
-    assert (drawn["since"], drawn["until"]) == (drawn["buckets"][0]["start"], drawn["buckets"][-1]["end"])
-    wrong = call(memory, "timeline.get", {"since": 5, "until": 5})
-    assert wrong["error"] == "`since` must be before `until`."
+    call(memory, "entries.add", {"text": "Refunds take 30% of a week"})
+    call(memory, "entries.add", {"text": "The ferry leaves at nine"})
+    call(memory, "recall", {"query": "refunds take 30% of a week"}, session="billing-talk")
+    call(memory, "recall", {"query": "the ferry leaves at nine"}, session="harbour")
+
+    def found(words: str) -> list[str]:
+        return [one["query"] for one in call(memory, "recalls.list", {"words": words})["recalls"]]
+
+    assert found("REFUNDS take") == ["refunds take 30% of a week"]
+    assert found("30%") == ["refunds take 30% of a week"]  # in what was added to the prompt
+    assert found("billing") == ["refunds take 30% of a week"]
+    assert found("harb ferry") == ["the ferry leaves at nine"]
+    assert found("refunds ferry") == []
+    assert found("%") == ["refunds take 30% of a week"]
 
 
 # ---- health ---------------------------------------------------------------------------------------------------------

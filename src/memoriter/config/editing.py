@@ -8,43 +8,13 @@ from pathlib import Path
 
 import yaml
 
-from memoriter.config.fields import did_you_mean, nearest
-from memoriter.config.layers import allows_none, canonical, from_file, is_secret, read
+from memoriter.config.layers import canonical, read
 from memoriter.config.loading import check_text
-from memoriter.config.settings import keys
-from memoriter.config.yaml_file import Loader, parse
+from memoriter.config.yaml_file import Loader
 from memoriter.errors import ConfigError
 from memoriter.files import durable
 
 INDENT = 2
-
-
-def save_value(path: Path, key: str, written: str) -> object:
-    """Set one setting in a file, and create the file if needed. Returns the value that was written.
-
-    ``written`` is YAML, as a person types it. Nothing is written if the settings would not be valid afterwards.
-    """
-    text = read(path, follow_links=True) or ""
-    value = written if _is_text(key, written) else parse(written, f"The value of {key}")
-    changed = set_value(text, key, value)
-    check_text(path, changed)
-    durable.write(path, changed.encode())
-    return "***" if is_secret(key) else value
-
-
-def unset_value(path: Path, key: str) -> bool:
-    """Remove one setting from a file. Return whether the file had it."""
-    text = read(path, follow_links=True) or ""
-    before = from_file(path, text, [])
-    if key not in before:
-        return False
-    changed = _remove(text, key)
-    after = from_file(path, changed, [])
-    if after != {name: value for name, value in before.items() if name != key}:
-        raise ConfigError(f"{key} cannot be removed from {path} automatically. Edit the file by hand.")
-    check_text(path, changed)
-    durable.write(path, changed.encode())
-    return True
 
 
 def change_value(path: Path, key: str, change: Callable[[object], object], *, mode: int = 0o600) -> bool:
@@ -56,26 +26,6 @@ def change_value(path: Path, key: str, change: Callable[[object], object], *, mo
     changed = set_value(text, key, change(_value_in(text, key)))
     check_text(path, changed)
     return changed != text and durable.write(path, changed.encode(), mode=mode)
-
-
-def _is_text(key: str, written: str) -> bool:
-    """Return whether a setting takes a text as it is: the model `1.10` is a name, although YAML reads a number."""
-    if allows_none(key) and written in ("null", "~"):
-        return False
-    return keys()[key].annotation in (str, str | None)
-
-
-def complete_key(key: str) -> str:
-    """Return the setting that a person names. Raises `ConfigError` with the nearest name."""
-    known = canonical(key)
-    if known in keys():
-        return known
-    section = [name for name in keys() if name.startswith(f"{known}.")]
-    if section:
-        raise ConfigError(f"{key!r} is a section. Name one of its settings, such as {section[0]!r}.")
-    near = nearest(known, keys())
-    hint = did_you_mean(near) if near else ". `memoriter config show` lists all settings."
-    raise ConfigError(f"Unknown setting {key!r}{hint}")
 
 
 def set_value(text: str, key: str, value: object) -> str:
@@ -149,7 +99,7 @@ def _edit(text: str, place: _Place, value: object) -> str:
     return f"{text[:start]}{_dump(value)}{text[end:]}"
 
 
-def _remove(text: str, key: str) -> str:
+def remove_value(text: str, key: str) -> str:
     """Return the text without a key, and without the sections that contain nothing else."""
     root = yaml.compose(text, Loader)
     place = _find(root, key) if isinstance(root, yaml.MappingNode) else None
@@ -161,7 +111,7 @@ def _remove(text: str, key: str) -> str:
         remaining = Loader("").construct_document(yaml.MappingNode(section.tag, left))
         return f"{text[: section.start_mark.index]}{_dump(remaining)}{text[section.end_mark.index :]}"
     if section is not root and len(section.value) == 1:
-        return _remove(text, key.rpartition(".")[0])
+        return remove_value(text, key.rpartition(".")[0])
     name = next(name for name, value in section.value if value is place.value)
     end = _end(place.value)
     if text[end - 1] != "\n":  # the mark of a text of several lines is at the beginning of the next line

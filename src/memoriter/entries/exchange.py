@@ -43,6 +43,7 @@ MAX_TIME = 253_402_300_799
 MAX_NOTE = 500
 #: Texts that the report of an import shows.
 MAX_PREVIEW = 20
+_INVALID = (ValueError, KeyError, TypeError, RecursionError, BadArgument, WriteError)
 _KNOWN = {field.name for field in fields(Entry)}
 
 
@@ -76,8 +77,8 @@ def _event_json(event: EntryEvent) -> dict[str, object]:
 # ---- import --------------------------------------------------------------------------------------------------
 
 
-def parse_lines(lines: Iterable[str]) -> Iterator[EntryLine]:
-    """Yield the entries of an exported file. An invalid line raises an error with its number."""
+def parse_lines(lines: Iterable[str], invalid: list[str] | None = None) -> Iterator[EntryLine]:
+    """Yield the entries of an exported file. An invalid line raises an error, or is described in ``invalid``."""
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -87,8 +88,14 @@ def parse_lines(lines: Iterable[str]) -> Iterator[EntryLine]:
                 _check_format(record["format"])
                 continue
             yield _clean(_line(record))
-        except (ValueError, KeyError, TypeError, RecursionError, BadArgument, WriteError) as error:
-            raise WriteError(sentence("import.line", number=number, why=_reason(error))) from error
+        except _INVALID as error:
+            _leave_out("line", number, error, invalid)
+
+
+def _leave_out(kind: str, number: int, error: Exception, invalid: list[str] | None) -> None:
+    if invalid is None:
+        raise WriteError(sentence(f"import.{kind}", number=number, why=_reason(error))) from error
+    invalid.append(sentence(f"import.{kind}.left", number=number, why=_reason(error)))
 
 
 def import_lines(
@@ -245,12 +252,12 @@ _TEXTS = ("memory", "text", "content", "statement", "fact")
 _LISTS = ("results", "memories", "entries", "data", "items")
 
 
-def read(text: str, *, at: float) -> Iterator[EntryLine]:
-    """Return the entries of a file of memoriter or of another program."""
+def read(text: str, *, at: float, invalid: list[str] | None = None) -> Iterator[EntryLine]:
+    """Return the entries of a file of memoriter or of another program. ``invalid`` collects those that are left out."""
     whole = _whole(text)
     if whole is None:
-        return parse_lines(text.split("\n"))
-    return (EntryLine(entry) for entry in _entries(whole, at))
+        return parse_lines(text.split("\n"), invalid)
+    return (EntryLine(entry) for entry in _entries(whole, at, invalid))
 
 
 def _whole(text: str) -> Any:
@@ -265,13 +272,12 @@ def _whole(text: str) -> Any:
     return None if ours else found
 
 
-def _entries(whole: Any, at: float) -> Iterator[Entry]:
-    records = _records(whole)
-    for number, record in enumerate(records, 1):
+def _entries(whole: Any, at: float, invalid: list[str] | None) -> Iterator[Entry]:
+    for number, record in enumerate(_records(whole), 1):
         try:
             yield _entry(record, at)
-        except (ValueError, TypeError, BadArgument, WriteError) as error:
-            raise WriteError(sentence("import.entry", number=number, why=_reason(error))) from error
+        except _INVALID as error:
+            _leave_out("entry", number, error, invalid)
 
 
 def _records(whole: Any) -> Iterable[Any]:

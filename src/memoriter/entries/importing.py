@@ -43,22 +43,25 @@ def import_text(
     trust: Trust = "owner",
     actor: str = "owner",
     dry_run: bool = False,
+    skip_invalid: bool = False,
 ) -> Imported:
     """Import an export of memoriter, mem0 or ChatGPT, or plain JSON: all of it or nothing.
 
-    Entries that exist already stay as they are, and forgotten texts are refused. No entry is imported with more than
+    With ``skip_invalid``, entries that cannot be imported are left out, and `Imported.invalid` says why. Entries that
+    exist already stay as they are, and forgotten texts are refused. No entry is imported with more than
     ``trust``, and only full trust keeps the histories, because an undo could lead back to them. If ``actor`` is
     "agent", the file consists of statements of that agent: they are judged like any other, and what the file says
     about their origin, age and history is ignored.
     """
-    lines = list(read(text, at=context.clock()))
+    invalid = list[str]()
+    lines = list(read(text, at=context.clock(), invalid=invalid if skip_invalid else None))
     if actor == "agent":
         return _import_statements(context, lines, trust, actor, dry_run=dry_run)
     lines = [_limit_trust(context, line, trust) for line in lines]
     imported = import_lines(context.store, lines, at=context.clock(), actor=actor, dry_run=dry_run)
     if not dry_run:
         context.follower.try_follow()  # keywords now, so that the next search need not wait for them
-    return imported
+    return replace(imported, invalid=tuple(invalid))
 
 
 def _limit_trust(context: EntryContext, line: EntryLine, trust: Trust) -> EntryLine:

@@ -52,6 +52,8 @@ class RecallFilters(TypedDict, total=False):
     until: float | None
     #: The id of an entry that entered the prompt.
     entry: str | None
+    #: Words that the query, the text or the name of the session all contain.
+    words: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,8 @@ class Source:
 
     path: Path | None
     text: str | None = None
+    #: Whether statements that cannot be imported are left out.
+    skip_invalid: bool = False
 
     @property
     def place(self) -> Path:
@@ -151,9 +153,11 @@ def import_export(memory: Memory, source: Path | str, *, dry_run: bool = False) 
     return report
 
 
-def import_text(memory: Memory, text: str, *, dry_run: bool = False) -> ImportReport:
+def import_text(
+    memory: Memory, text: str, *, dry_run: bool = False, skip_invalid: bool = False
+) -> ImportReport:
     """Import the content of a file that another program has exported, as `import_export` does with the file."""
-    report = _import(memory, Source(None, text), dry_run=dry_run)
+    report = _import(memory, Source(None, text, skip_invalid), dry_run=dry_run)
     if report.steps and not dry_run:
         memory.mark_changed()
     return report
@@ -179,13 +183,14 @@ def import_statements(memory: Memory, source: Source, *, dry_run: bool) -> Impor
     """Import the single statements of a source as entries."""
     total = Imported(0, 0)
     for text in source.texts:
-        found = memory.entries.import_(text, dry_run=dry_run)
+        found = memory.entries.import_(text, dry_run=dry_run, skip_invalid=source.skip_invalid)
         total = Imported(
             total.added + found.added,
             total.already + found.already,
             total.refused + found.refused,
             total.entries + found.entries,
             total.preview or found.preview,
+            total.invalid + found.invalid,
         )
     return total
 

@@ -148,6 +148,8 @@ class Imported:
     entries: tuple[tuple[str, int], ...] = field(default=(), compare=False)
     #: The first texts that are added.
     preview: tuple[str, ...] = field(default=(), compare=False)
+    #: Why entries were left out, one sentence for each.
+    invalid: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ Every write limits the number of recalls, and the cleanup of entries limits thei
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -36,6 +37,14 @@ _HEADS = """
     (select count(*) from recalled c where c.recall_id = r.id and not c.entered) from recalls r"""
 
 
+_HAS_WORD = "lower(r.query || ' ' || r.block || ' ' || coalesce(r.session, '')) like ? escape '!'"
+
+
+def _escaped(word: str) -> str:
+    """Return a word for `like`, in which some characters have a meaning."""
+    return re.sub("[!%_]", r"!\g<0>", word.lower())
+
+
 @dataclass(frozen=True, slots=True)
 class RecallFilter:
     """A filter of recalls."""
@@ -46,6 +55,8 @@ class RecallFilter:
     until: float | None = None
     #: An entry that entered the prompt.
     entry: str | None = None
+    #: Words that the query, the block or the name of the session all contain.
+    words: str | None = None
 
     def clauses(self) -> tuple[str, list[object]]:
         """Return the filter as SQL, and its values."""
@@ -58,6 +69,7 @@ class RecallFilter:
             ("r.at >= ?", self.since),
             ("r.at < ?", self.until),
             ("r.id in (select c.recall_id from recalled c where c.ref = ? and c.entered)", self.entry),
+            *((_HAS_WORD, f"%{_escaped(word)}%") for word in (self.words or "").split()),
         )
         found = [(clause, one) for clause, one in given if one is not None]
         return " and ".join(["true", *(clause for clause, _ in found)]), [one for _, one in found]

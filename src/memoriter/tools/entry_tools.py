@@ -233,7 +233,7 @@ def _store(call: Call[StoreArguments]) -> RememberedJson:
         tags=tuple(asked.tags),
         trust="agent",
         session=call.session,
-        source="tool",
+        source=call.source,
     )
     return RememberedJson.model_validate(remembered)
 
@@ -311,7 +311,7 @@ def _add(call: Call[ManageArguments]) -> dict[str, Any]:
         tags=tuple(call.arguments.tags),
         trust="agent",
         session=call.session,
-        source="tool",
+        source=call.source,
     )
     return dict(RememberedJson.model_validate(remembered))
 

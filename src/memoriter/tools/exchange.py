@@ -12,13 +12,13 @@ from memoriter.importing.copying import ImportReport
 from memoriter.sentences import sentence
 from memoriter.tools.entries import FilterArguments, ListedState
 from memoriter.tools.entry_changes import owner_only
-from memoriter.tools.tool import Arguments, Call, Count, Shape
+from memoriter.tools.tool import Arguments, Call, Count, Prose, Shape
 
 #: Entries in one export. The command line exports all of them.
 MAX_EXPORTED = 20_000
 #: Characters in one import.
 MAX_IMPORTED = 64_000_000
-#: Titles of conversations in the report of an import.
+#: Titles of conversations, and entries that were left out, in the report of an import.
 MAX_TITLES = 20
 
 
@@ -46,6 +46,9 @@ class ImportArguments(Arguments):
 
     data: str = Field(max_length=MAX_IMPORTED, description="The content of the file.")
     dry_run: bool = Field(default=False, description="Only report what would be imported.")
+    skip_invalid: bool = Field(
+        default=False, description="Leave out entries that cannot be imported, instead of importing nothing."
+    )
 
 
 class AddedJson(Shape):
@@ -102,6 +105,8 @@ class ImportResult(Shape):
     already: Count = Field(default=0, description="Entries that existed before and were not changed.")
     refused: Count = Field(default=0, description="Entries whose texts were forgotten before.")
     preview: list[str] = Field(default=[], description="The first texts.")
+    invalid: list[Prose] = Field(default=[], description="Why entries were left out, for the first of them.")
+    invalid_total: Count = 0
     entries: list[AddedJson] = Field(
         default=[], description="Every entry that was added. `entries.undo_import` takes them."
     )
@@ -119,6 +124,8 @@ class ImportResult(Shape):
             already=imported.already,
             refused=imported.refused,
             preview=list(imported.preview),
+            invalid=list(imported.invalid[:MAX_TITLES]),
+            invalid_total=len(imported.invalid),
             entries=[AddedJson(id=id_, seq=seq) for id_, seq in imported.entries] if is_done else [],
             sessions=ImportedSessionsJson.of(report),
             dry_run=report.dry_run,
@@ -179,9 +186,10 @@ def _import(call: Call[ImportArguments]) -> ImportResult:
     """
     from memoriter.importing import import_text
 
-    report = import_text(call.memory, call.arguments.data, dry_run=call.arguments.dry_run)
+    asked = call.arguments
+    report = import_text(call.memory, asked.data, dry_run=asked.dry_run, skip_invalid=asked.skip_invalid)
     imported = report.entries
-    if not (imported.added or imported.already or imported.refused or report.steps):
+    if not (imported.added or imported.already or imported.refused or imported.invalid or report.steps):
         raise WriteError(sentence("import.nothing"))
     return ImportResult.of(report)
 

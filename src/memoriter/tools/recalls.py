@@ -1,4 +1,4 @@
-"""Operations on the ledger: which memories were added to a prompt, which were left out, and why; and the timeline."""
+"""Operations on the ledger: which memories were added to a prompt, which were left out, and why."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from memoriter.errors import BadArgument
 from memoriter.memory import parts_of
 from memoriter.records import Considered, Entry, Recall, RecallPage
 from memoriter.tools.entries import Cursor, PageArguments, RecallJson, Time, decode_cursor, encode_cursor
@@ -32,6 +31,11 @@ class RecallListArguments(PageArguments):
         default=None,
         max_length=64,
         description="Only recalls that added this entry to the prompt; its id, or the beginning of it.",
+    )
+    words: str | None = Field(
+        default=None,
+        max_length=500,
+        description="Only recalls whose query, text or session contains each of these words.",
     )
 
 
@@ -152,6 +156,7 @@ def _list(call: Call[RecallListArguments]) -> RecallListResult:
         since=asked.since,
         until=asked.until,
         entry=asked.entry,
+        words=asked.words,
     )
     return RecallListResult.of(page)
 
@@ -183,16 +188,6 @@ def _differs(found: Considered, now: str) -> bool:
     return then != now if found.kind == "entry" else then.strip("… ") not in now
 
 
-class TimelineArguments(Arguments):
-    """Arguments of `timeline.get`."""
-
-    since: Time | None = Field(default=None, description="The start, in seconds since the epoch.")
-    until: Time | None = Field(
-        default=None, description="The end (not included), in seconds since the epoch."
-    )
-    buckets: int = Field(default=60, ge=1, le=500, description="Number of intervals.")
-
-
 class BucketJson(Shape):
     """Numbers of changes in one interval."""
 
@@ -209,28 +204,4 @@ class BucketJson(Shape):
     )
 
 
-class TimelineResult(Shape):
-    """Changes over time."""
-
-    buckets: list[BucketJson] = Field(default=[])
-    since: float | None = None
-    until: float | None = None
-
-
-@operation("timeline.get")
-def _timeline(call: Call[TimelineArguments]) -> TimelineResult:
-    """Count captured, superseded and forgotten entries, recalls and their tokens in intervals of equal length. The
-    default is the time from the first event until now.
-    """
-    since, until = call.arguments.since, call.arguments.until
-    if since is not None and until is not None and since >= until:
-        raise BadArgument("`since` must be before `until`.", "since", "until")
-    buckets = call.memory.entries.timeline(since=since, until=until, buckets=call.arguments.buckets)
-    return TimelineResult(
-        buckets=[BucketJson.model_validate(bucket) for bucket in buckets],
-        since=buckets[0].start if buckets else since,
-        until=buckets[-1].end if buckets else until,
-    )
-
-
-OPERATIONS = (_profile, _list, _get, _timeline)
+OPERATIONS = (_profile, _list, _get)

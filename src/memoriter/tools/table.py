@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from memoriter.extension import offers
 from memoriter.tools import (
     entries,
     entry_changes,
@@ -30,6 +31,7 @@ _MODULES = (search, turns, entries, entry_changes, exchange, notes, recalls, hea
 OPERATIONS: Mapping[str, Tool] = {
     **TOOLS,
     **{tool.name: tool for module in _MODULES for tool in module.OPERATIONS},
+    **{name: offer.load() for name, offer in offers("operations").items()},
 }
 """Every tool and operation by its name."""
 

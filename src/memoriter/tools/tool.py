@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeVar, get_args, get_type_hints
@@ -190,6 +191,10 @@ def _without_null(schema: Schema) -> Schema:
 
 A_co = TypeVar("A_co", bound=Arguments, covariant=True)
 
+writer: ContextVar[str] = ContextVar("memoriter_writer", default="")
+"""The name of the calling program: of its token, or as an MCP client names itself. Entries record it."""
+MAX_WRITER = 40
+
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[A_co]):
@@ -208,6 +213,12 @@ class Call(Generic[A_co]):
     def trust(self) -> Trust:
         """Return whether the caller speaks for the owner or as an agent."""
         return "owner" if grants(self.access, "admin") else "agent"
+
+    @property
+    def source(self) -> str:
+        """Return the source of what the caller adds."""
+        name = " ".join(writer.get().split())[:MAX_WRITER]
+        return f"tool:{name}" if name else "tool"
 
     @property
     def masked(self) -> bool:

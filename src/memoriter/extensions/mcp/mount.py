@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from memoriter.errors import MemoriterError
 from memoriter.extensions.mcp.results import granted_access, session_key
 from memoriter.server.http.responses import Refused
+from memoriter.tools.tool import writer
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -58,6 +59,7 @@ class McpMount:
         app = await self._open()
         headers = dict(scope["headers"])
         granted_access.set(record.caller.access)
+        writer.set(record.caller.name)
         session_key.set(headers.get(b"x-memoriter-session", b"").decode("latin-1") or None)
         _record.set(record)
         self._active_requests += 1

@@ -32,7 +32,7 @@ from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
 from memoriter.extensions.mcp import resources, results
 from memoriter.extensions.mcp.results import View, granted_access, session_key
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import Access, Tool, grants
+from memoriter.tools.tool import Access, Tool, grants, writer
 from memoriter.tools.toolbox import error_code, hide_folders
 
 if TYPE_CHECKING:
@@ -113,10 +113,12 @@ class McpServer:
     async def _call_tool(self, ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         self.check_access(params.name)
         progress = _progress_callback(ctx, asyncio.get_running_loop())
+        client = ctx.session.client_params.client_info.name if ctx.session.client_params else ""
         started_at, ended = time.perf_counter(), "cancelled"
 
         def work(view: View) -> types.CallToolResult:
             nonlocal ended
+            writer.set(writer.get() or client)
             box = view.toolbox
             outcome, result = box.outcome(params.name, params.arguments or {}, progress=progress)
             ended = outcome

@@ -71,7 +71,7 @@ def audit(memory: Memory) -> AuditReport:
     secrets = list(_secrets(kept))
     told = {id_ for finding in secrets for id_ in finding.ids}
     # The command that erases a secret comes first.
-    pairs = [finding for finding in _about_pairs(context, active) if told.isdisjoint(finding.ids)]
+    pairs = [finding for finding in about_pairs(context, active) if told.isdisjoint(finding.ids)]
     findings = [
         *secrets,
         *sorted(pairs, key=lambda finding: finding.kind),  # contradictions before duplicates
@@ -90,7 +90,7 @@ def _secrets(entries: Iterable[Entry]) -> Iterator[AuditFinding]:
             yield _finding("secret", f"contains: {', '.join(kinds)}", f"{_forget(entry)} --now", entry)
 
 
-def _about_pairs(context: EntryContext, entries: Sequence[Entry]) -> Iterator[AuditFinding]:
+def about_pairs(context: EntryContext, entries: Sequence[Entry]) -> Iterator[AuditFinding]:
     """Yield duplicates and contradictions among entries in force."""
     judged, undone = 0, undone_entries(context)
     for _, pairs in pairs_of(context, entries, entries, load_vectors(context, entries)):

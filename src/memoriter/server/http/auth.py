@@ -40,6 +40,8 @@ class Caller:
     #: None: every agent.
     agents: frozenset[str] | None = None
     by_cookie: bool = False
+    #: The name of its token.
+    name: str = ""
 
     def may_see(self, agent: str) -> bool:
         """Return whether the caller may use this agent."""
@@ -147,7 +149,7 @@ class Token:
     @property
     def caller(self) -> Caller:
         """Return the caller that sends this token."""
-        return Caller(self.id, self.access, frozenset(self.agents) or None)
+        return Caller(self.id, self.access, frozenset(self.agents) or None, name=self.name)
 
 
 class Tokens:

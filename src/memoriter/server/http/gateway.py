@@ -27,7 +27,7 @@ from memoriter.server.http.events import Hub, watch_other_processes
 from memoriter.server.http.guard import RequestGuard, RequestRecord
 from memoriter.server.http.limits import WorkerLimit
 from memoriter.server.http.observe import Metrics, progress_to, publish_sync, wrap_operations
-from memoriter.tools.tool import Access, Outcome, Result, Tool
+from memoriter.tools.tool import Access, Outcome, Result, Tool, writer
 from memoriter.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -198,6 +198,7 @@ class Gateway:
         assert agent is not None
 
         def work() -> tuple[Outcome, Result]:
+            writer.set(record.caller.name if record.caller else "")
             table = {tool.name: self.operations[tool.name]}
             toolbox = Toolbox(
                 lambda: self.agents[agent]().memory,

@@ -28,6 +28,7 @@ const VIEWS = {
 };
 // Views that are loaded when they are opened first.
 const LATE_VIEWS = {
+  about: async () => (await import("./views/about.js")).aboutView,
   health: async () => (await import("./views/health.js")).healthView,
 };
 
@@ -161,6 +162,7 @@ function actions() {
     { text: t("notes.new"), run: () => newNote("memory/", (path) => go("notes", path)) },
     { text: t("import.open"), run: () => importFiles([], () => go("memories")) },
     { text: t("forget.open"), run: () => forgetBy({}, () => {}) },
+    { text: t("why.title"), run: async () => (await import("./views/why.js")).whyDialog() },
     { text: t("palette.inbox"), run: () => go("memories", "", { state: "staged" }) },
     { text: t("health.sync"), run: sync },
     { text: t("palette.theme"), run: () => nextTheme() },

@@ -125,10 +125,10 @@ export function typing(event) {
 const ICONS = {
   search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zm5 12 4.5 4.5",
   memories: "M5 4.5h14v15l-7-4-7 4z",
+  about: "M4 4.5h7l9 9-6.5 6.5-9.5-9zM8.5 8.5h.01",
   notes: "M6 3.5h8l4.5 4.5v12.5H6zM14 3.5V8h4.5M9 12.5h6M9 16h4",
   talk: "M4 5.5h16v11H11l-4.5 4v-4H4zM8 9.5h8M8 12.5h5",
   recalls: "M4 12a8 8 0 1 0 2.5-5.8M4 4.5v4h4M12 8v4.5l3 2",
-  map: "M12 4v16M4 12h16M7.5 8.5h.01M16 7h.01M8 16.5h.01M16.5 15h.01",
   health: "M3.5 12.5h4l2.5-7 4 13 2.5-6h4",
   close: "M6 6l12 12M18 6 6 18",
   back: "M14.5 5.5 8 12l6.5 6.5",

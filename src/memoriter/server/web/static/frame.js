@@ -9,7 +9,7 @@ import { choice } from "./parts.js";
 import { nextTheme, theme } from "./prefs.js";
 import { VIEWS, address } from "./router.js";
 
-const SHORTCUT_LETTERS = { search: "S", memories: "M", notes: "N", recalls: "R", health: "H" };
+const SHORTCUT_LETTERS = { search: "S", memories: "M", about: "T", notes: "N", recalls: "R", health: "H" };
 
 export function frame({ onLanguage, onAgent, onHelp }) {
   const links = new Map(VIEWS.map((name) => [name, navLink(name)]));

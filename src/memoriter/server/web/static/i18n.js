@@ -68,7 +68,7 @@ export function coded(code, details, sentence) {
   if (values.kind) values.kind = t(`event.${values.kind}`);
   if (values.state) values.state = t(`state.${values.state}`);
   const text = t(details?.n === 1 && `${key}.one` in WORDS ? `${key}.one` : key, values);
-  return text.replaceAll("。。", "。"); // a reason may be a whole sentence
+  return text.replaceAll("。。", "。").replace(/(?<!\.)\.\.(?!\.)/g, "."); // a reason may be a whole sentence
 }
 
 function argument(value) {

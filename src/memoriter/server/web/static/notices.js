@@ -80,8 +80,9 @@ export function hushOld() {
   if (performance.now() - said > NEW_MS) hush();
 }
 
-/** Show for a while what was done, with one action. It stays while the reader points at it or focuses it. */
-export function announce(text, label = "", action = null) {
+/** Show for a while what was done, with one action and one link `{ href, text }`. It stays while the reader points at it
+ *  or focuses it. */
+export function announce(text, label = "", action = null, link = null) {
   clearTimeout(timer);
   offered = action;
   said = performance.now();
@@ -93,7 +94,7 @@ export function announce(text, label = "", action = null) {
       label,
       el("kbd", { "aria-hidden": "true" }, "U"),
     );
-  fill(corner, el("div", { class: "said-text" }, el("span", {}, text), button));
+  fill(corner, el("div", { class: "said-text" }, el("span", {}, text), link && el("a", { class: "link", href: link.href }, link.text), button));
   timer = setTimeout(hush, STAYS_MS);
 }
 

@@ -6,8 +6,9 @@ import { partsOf, textsOf } from "../archive.js";
 import { ask as dialog } from "../dialogs.js";
 import { el, fill } from "../dom.js";
 import { form } from "../forms.js";
-import { number, t, tn } from "../i18n.js";
+import { number, t, tn, translated } from "../i18n.js";
 import { announce, failure, loading, sentence } from "../notices.js";
+import { address } from "../router.js";
 
 const NOTE = /\.(?:md|markdown)$/i;
 const PAGE_SIZE = 500;
@@ -89,9 +90,9 @@ async function plan(file) {
 
 async function entriesPlan(parts) {
   const found = [];
-  for (const data of parts) found.push(await ask("entries.import", { data, dryRun: true }));
+  for (const data of parts) found.push(await ask("entries.import", { data, dryRun: true, skipInvalid: true }));
   const steps = parts.map((data) => async () => {
-    const made = await ask("entries.import", { data });
+    const made = await ask("entries.import", { data, skipInvalid: true });
     return { ...made, undo: () => ask("entries.undo_import", { entries: made.entries, sessions: made.sessions.files }) };
   });
   const sessions = found.map((one) => one.sessions);
@@ -101,6 +102,8 @@ async function entriesPlan(parts) {
     el("p", {}, counts(found)),
     examples(texts, total(found, "added"), "import.more"),
     examples(titles, total(sessions, "added"), "import.sessions.more"),
+    total(found, "invalidTotal") > 0 && el("p", { class: "warning" }, tn("import.invalid", total(found, "invalidTotal"))),
+    examples(found.flatMap((one) => one.invalid.map(translated)), total(found, "invalidTotal"), "import.more"),
   ];
   return { shown, steps };
 }
@@ -141,6 +144,13 @@ function counts(reports) {
   return parts.filter(Boolean).join(" ");
 }
 
+/** A link to what was imported: the memories, or else the first conversation. */
+function placeOf(reports) {
+  const first = reports.flatMap((one) => one.sessions?.files ?? [])[0];
+  if (total(reports, "added") > 0) return { href: address("memories"), text: t("import.show.memories") };
+  return first && { href: address("notes", `sessions/${first.path}`), text: t("import.show.sessions") };
+}
+
 /** Say what was imported, and offer to undo it. */
 function report(reports, problem, done) {
   const undo = async () => {
@@ -157,7 +167,7 @@ function report(reports, problem, done) {
     done();
   };
   const text = [t(problem ? "import.partly" : "import.done"), counts(reports), problem];
-  announce(text.filter(Boolean).join(" "), t("do.undo"), undo);
+  announce(text.filter(Boolean).join(" "), t("do.undo"), undo, placeOf(reports));
   done();
 }
 

@@ -12,6 +12,41 @@ import { address } from "../router.js";
 
 const FRONT_MATTER = /^---\n[\s\S]*?\n---\n+/;
 
+// Each decision returns the change that undoes it.
+async function approve(note) {
+  const { approved } = await ask("notes.approve", { paths: [note.path] });
+  return { path: note.path, text: note.text, version: approved[0].version };
+}
+
+async function reject(note) {
+  await ask("notes.put", { path: note.path, version: note.version, remove: true });
+  return { path: note.path, text: note.text };
+}
+
+/** A note on its own page that waits for approval: a sentence and the decision. Null for every other note. `done` is
+ *  called afterwards, with the path, or empty if the note is gone. */
+export function waitingBanner(text, path, done) {
+  if (!/^approval: "?pending"?$/m.test(FRONT_MATTER.exec(text)?.[0] ?? "")) return null;
+  const decide = (how) => async () => {
+    try {
+      const note = await ask("notes.text", { path });
+      const change = await (how === "approve" ? approve(note) : reject(note));
+      const back = () => ask("notes.put", change).then(() => done(path), (error) => announce(sentence(error)));
+      announce(t(how === "approve" ? "inbox.approved" : "inbox.rejected"), t("do.undo"), back);
+      done(how === "approve" ? path : "");
+    } catch (error) {
+      announce(sentence(error));
+    }
+  };
+  const button = (how, kind) => el("button", { type: "button", class: kind, "data-do": how, onclick: decide(how) }, t(`do.${how}`));
+  return el(
+    "div",
+    { class: "waiting", role: "note" },
+    el("p", {}, t("inbox.waits")),
+    el("p", { class: "note-actions" }, button("approve", "primary"), button("reject", "quiet")),
+  );
+}
+
 /** `decided` is called after a decision. */
 export function waitingNotes(decided) {
   const node = el("section", { class: "waiting-notes", "aria-label": t("inbox.notes") });
@@ -74,17 +109,6 @@ export function waitingNotes(decided) {
     }
     announce(t(how === "approve" ? "inbox.approved" : "inbox.rejected"), t("do.undo"), () => undo(back));
     return finish(some);
-  }
-
-  // Each decision returns the change that undoes it.
-  async function approve(note) {
-    const { approved } = await ask("notes.approve", { paths: [note.path] });
-    return { path: note.path, text: note.text, version: approved[0].version };
-  }
-
-  async function reject(note) {
-    await ask("notes.put", { path: note.path, version: note.version, remove: true });
-    return { path: note.path, text: note.text };
   }
 
   async function undo(changes) {

@@ -8,6 +8,7 @@ import { entryLine, facts, invisibleWarning, label, stars, tags, when } from "..
 import { address, go } from "../router.js";
 import { forgetMemories } from "./forgetting.js";
 import { editMemory, settleStaged, supersedeMemory, undoChange } from "./memory_actions.js";
+import { sourceName } from "./memory_filters.js";
 import { history, wordDifference } from "./memory_history.js";
 import { transcript } from "./notes_text.js";
 
@@ -78,6 +79,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
         label("state", entry.state),
         tags(entry.tags),
       ),
+      entry.state === "staged" && el("p", { class: "writer" }, t("entry.writer", { who: sourceName(entry.source ?? "tool") })),
       from && section("entry.conversation", el("div", { class: "conversation" }, loading())),
       section("entry.history", history(shown.history)),
       shown.supersededBy &&
@@ -234,7 +236,7 @@ function provenance(entry, { provenance: from }) {
           transcript.line ? `${transcript.path}:${transcript.line}` : transcript.path,
         ),
     ],
-    [t("entry.source"), entry.source && t(`by.${entry.source}`)],
+    [t("entry.source"), entry.source && sourceName(entry.source)],
     [t("entry.created"), when(entry.createdAt)],
     [
       t("entry.updated"),

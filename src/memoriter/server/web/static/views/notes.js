@@ -9,6 +9,7 @@ import { failure, loading, nothing } from "../notices.js";
 import { invisibleWarning, pathName, segments, trust, when } from "../parts.js";
 import { address, amend } from "../router.js";
 import { appendInSteps } from "../steps.js";
+import { waitingBanner } from "./inbox.js";
 import { hasDraft, moveNote, newNote, noteEditor, removeNote, tickTask } from "./notes_edit.js";
 import { asTree, lastChanged, resolved, reveal } from "./notes_tree.js";
 import { chunkList, outline, sourceLines, turns } from "./notes_text.js";
@@ -226,6 +227,7 @@ export function notesView(main) {
           text.trust && text.trust !== "owner" && trust(text.trust),
         ),
         invisibleWarning(path, text.text),
+        !editor && text.from === 1 && waitingBanner(text.text, path, written),
       ),
       body,
       !editor && form !== "chunks" && rest(),

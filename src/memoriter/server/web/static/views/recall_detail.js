@@ -71,7 +71,8 @@ function one(item) {
   );
 }
 
-function noteAddress(citation) {
+/** The address of the lines that a citation names. */
+export function noteAddress(citation) {
   const match = /^(.*)#L(\d+)(?:-L?(\d+))?$/.exec(citation);
   return match
     ? address("notes", match[1], { from: match[2], to: match[3] ?? match[2] })

@@ -36,21 +36,19 @@ export function recallsView(main) {
         load();
       },
     });
-  const known = el("datalist", { id: "known-sessions" });
-  const session = input("session", {
+  const words = input("q", {
     type: "search",
-    placeholder: t("recall.filter.session"),
-    "aria-label": t("recall.filter.session"),
+    placeholder: t("recall.filter.words"),
+    "aria-label": t("recall.filter.words"),
     autocomplete: "off",
-    list: "known-sessions",
+    dir: "auto",
   });
   const since = input("since", { type: "date" });
   const until = input("until", { type: "date" });
   const bar = el(
     "div",
     { class: "filters" },
-    session,
-    known,
+    words,
     el("label", { class: "inline" }, t("filter.since"), since),
     el("label", { class: "inline" }, t("filter.until"), until),
   );
@@ -66,15 +64,21 @@ export function recallsView(main) {
       { class: "view-head" },
       el("h1", {}, t("view.recalls")),
       el("p", { class: "faint" }, t("recall.lead")),
+      el("button", { type: "button", class: "quiet", "data-do": "why", onclick: why }, t("why.title")),
     ),
     split,
   );
+
+  async function why() {
+    (await import("./why.js")).whyDialog();
+  }
 
   async function load({ quiet = false, more = false } = {}) {
     opening ||= !quiet && !more;
     if (!quiet && !more) fill(rows, loading());
     try {
       const given = {
+        words: filters.q,
         session: filters.session,
         since: fromDateField(filters.since),
         until: fromDateField(filters.until, { end: true }),
@@ -106,12 +110,8 @@ export function recallsView(main) {
     fill(
       summary,
       tn("recall.found", total),
+      filters.session && el("span", {}, `${t("entry.session")}: ${filters.session}`),
       narrowed && el("a", { href: address("recalls") }, t("do.clear.filters")),
-    );
-    const sessions = [...new Set(recalls.map((recall) => recall.session).filter(Boolean))];
-    fill(
-      known,
-      sessions.map((name) => el("option", { value: name })),
     );
     refill(
       rows,
@@ -202,11 +202,11 @@ export function recallsView(main) {
       open = route.id;
       peek.show(route);
       mark();
-      const named = ["session", "since", "until"].map((name) => [name, route.params.get(name) ?? ""]);
+      const named = ["q", "since", "until", "session"].map((name) => [name, route.params.get(name) ?? ""]);
       const wanted = Object.fromEntries(named);
       const same = named.every(([name, value]) => (filters[name] ?? "") === value);
       filters = wanted;
-      [session.value, since.value, until.value] = named.map(([, value]) => value);
+      [words.value, since.value, until.value] = named.map(([, value]) => value);
       await Promise.all([recalls.length && same ? null : load(), detail()]);
     },
     refresh(events) {
@@ -214,7 +214,7 @@ export function recallsView(main) {
       peek.refresh();
     },
     actions: () => peek.actions(),
-    focusSearch: () => (session.focus(), true),
+    focusSearch: () => (words.focus(), words.select(), true),
     key: (event) =>
       peek.key(event) || stepOpen(recalls, beside(), event, (id) => go("recalls", id, filters)) || step(rows, ".row", event),
     escape: () => peek.escape() || (open ? (close(), true) : false),

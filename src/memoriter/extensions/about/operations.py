@@ -1,0 +1,257 @@
+"""The operations of this extension: `about.*`, and `recalls.why`."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from memoriter.extensions.about import changing
+from memoriter.extensions.about.gathering import about, list_things
+from memoriter.extensions.about.why import sources_of
+from memoriter.memory import parts_of
+from memoriter.tools.entries import EntryJson, RecallJson
+from memoriter.tools.recalls import ConsideredJson, RecallGetResult
+from memoriter.tools.search import NoArguments
+from memoriter.tools.tool import Arguments, Call, Count, Prose, Score, Shape, omitted_if_none, operation
+
+MAX_PLACES = 1_000
+
+
+class AboutArguments(Arguments):
+    """Arguments of `about.get`."""
+
+    name: str = Field(
+        max_length=200, description="A name, such as of a person, a place, a project or a topic."
+    )
+
+
+class LineJson(Shape):
+    """A line of a note or of a conversation."""
+
+    path: str
+    line: Count
+    text: str
+    date: str | None = omitted_if_none("The day of it.")
+    role: str | None = omitted_if_none("Who said it.")
+
+
+class ContradictionJson(Shape):
+    """Two entries that cannot both hold."""
+
+    earlier: EntryJson
+    later: EntryJson
+    why: Prose
+
+
+class ChangeJson(Shape):
+    """A change of an entry."""
+
+    entry_id: str
+    at: float
+    kind: str
+    by: str
+    before: str | None = omitted_if_none("What it said before.")
+    after: str | None = omitted_if_none("What it said afterwards.")
+
+
+class AboutResult(Shape):
+    """Everything about one thing."""
+
+    name: str = ""
+    aliases: list[str] = Field(default=[])
+    entries: list[EntryJson] = Field(default=[], description="Entries in force, and entries that wait.")
+    older: list[EntryJson] = Field(default=[], description="Entries that no longer hold.")
+    notes: list[LineJson] = Field(default=[])
+    conversations: list[LineJson] = Field(default=[])
+    recalls: list[RecallJson] = Field(default=[], description="Recalls in which it went into a prompt.")
+    contradictions: list[ContradictionJson] = Field(default=[])
+    changes: list[ChangeJson] = Field(default=[])
+    degraded: str | None = None
+
+
+class ThingJson(Shape):
+    """A name that recurs."""
+
+    name: str
+    kind: Literal["name", "tag", "project"]
+    count: Count
+    aliases: list[str]
+
+
+class ThingsResult(Shape):
+    """The things that the memory knows."""
+
+    things: list[ThingJson] = Field(default=[])
+
+
+class PlaceArguments(Arguments):
+    """One place to change."""
+
+    ref: str = Field(max_length=4_096, description="The id of an entry, or the path of a file.")
+    text: str = Field(max_length=8_000, description="What it says now.")
+    line: int | None = Field(default=None, ge=1, description="The line in a file.")
+    new: str | None = Field(
+        default=None, max_length=8_000, description="What it should say. Without it: forget."
+    )
+
+
+class ChangeArguments(Arguments):
+    """Arguments of `about.change`."""
+
+    places: list[PlaceArguments] = Field(max_length=MAX_PLACES, description="The places.")
+    name: str = Field(default="", max_length=200, description="The thing, to report what still mentions it.")
+
+
+class FileArguments(Arguments):
+    """A file that was changed."""
+
+    path: str = Field(max_length=4_096, description="Its path.")
+    before: str = Field(max_length=64_000_000, description="Its text before.")
+    version: str = Field(max_length=64, description="The digest of its text after.")
+
+
+class UndoArguments(Arguments):
+    """Arguments of `about.undo`: what `about.change` returned."""
+
+    entry: str | None = Field(default=None, max_length=64, description="`entry` of the change.")
+    seq: int | None = Field(default=None, description="`seq` of the change.")
+    files: list[FileArguments] = Field(
+        default=[], max_length=MAX_PLACES, description="`files` of the change."
+    )
+
+
+class FileJson(Shape):
+    """A file that was changed."""
+
+    path: str
+    before: str
+    version: str
+
+
+class ChangedResult(Shape):
+    """The receipt of a change."""
+
+    corrected: Count = 0
+    forgotten: Count = 0
+    remains: list[str] = Field(default=[], description="Places that still mention the thing.")
+    entry: str | None = None
+    seq: int | None = None
+    files: list[FileJson] = Field(default=[])
+
+
+class UndoneResult(Shape):
+    """The end of an undo."""
+
+    undone: bool = False
+
+
+class WhyArguments(Arguments):
+    """Arguments of `recalls.why`."""
+
+    sentence: str = Field(max_length=2_000, description="What the agent said.")
+
+
+class SourceJson(Shape):
+    """A line that the sentence may come from."""
+
+    recall: RecallJson
+    line: ConsideredJson
+    score: Score
+    entry: EntryJson | None = omitted_if_none("The entry, if it still exists.")
+
+
+class WhyResult(Shape):
+    """The lines that went into prompts and say the most of the sentence."""
+
+    sources: list[SourceJson] = Field(default=[])
+
+
+@operation("about.get", by_get=True)
+def get(call: Call[AboutArguments]) -> AboutResult:
+    """Gather everything about a person, place, project or topic: entries in force and older ones, lines of notes and
+    conversations, recalls, contradictions and changes. Other names of it are found too.
+    """
+    found = about(call.memory, call.arguments.name, masked=call.masked)
+    changes = [
+        ChangeJson(
+            entry_id=event.entry_id,
+            at=event.at,
+            kind=event.kind,
+            by=event.by,
+            before=event.before.text if event.before else None,
+            after=event.after.text if event.after else None,
+        )
+        for event in found.changes
+    ]
+    shown = AboutResult.model_validate(
+        {**{name: getattr(found, name) for name in found.__slots__}, "changes": []}
+    )
+    return shown.model_copy(update={"changes": changes})
+
+
+@operation("about.list")
+def things(call: Call[NoArguments]) -> ThingsResult:
+    """List the people, places, projects and topics that recur, the most frequent first. No model is used."""
+    return ThingsResult(things=[ThingJson.model_validate(thing) for thing in list_things(call.memory)])
+
+
+@operation("about.change", read_only=False, destructive=True, owner_only=True)
+def change(call: Call[ChangeArguments]) -> ChangedResult:
+    """Correct or forget one thing in several places: entries, lines of notes, lines of conversations. All of them are
+    changed or none, and `about.undo` reverts it. The result names the places that still mention the thing.
+    """
+    asked = call.arguments
+    done = changing.change(
+        call.memory,
+        [changing.Place(place.ref, place.text, place.new, place.line) for place in asked.places],
+    )
+    left = about(call.memory, asked.name) if asked.name else None
+    remains = (
+        [
+            *(f"entry:{entry.id}" for entry in (*left.entries, *left.older)),
+            *(f"{line.path}#L{line.line}" for line in (*left.notes, *left.conversations)),
+        ]
+        if left
+        else []
+    )
+    return ChangedResult(
+        corrected=len(done.corrected),
+        forgotten=len(done.forgotten),
+        remains=remains,
+        entry=done.entry,
+        seq=done.seq,
+        files=[FileJson.model_validate(file) for file in done.files],
+    )
+
+
+@operation("about.undo", read_only=False, owner_only=True)
+def undo(call: Call[UndoArguments]) -> UndoneResult:
+    """Undo a change of several places, unless one of them was changed since."""
+    asked = call.arguments
+    files = [changing.Changed(file.path, file.before, file.version) for file in asked.files]
+    changing.undo(call.memory, asked.entry, asked.seq, files)
+    return UndoneResult(undone=True)
+
+
+@operation("recalls.why")
+def why(call: Call[WhyArguments]) -> WhyResult:
+    """Find the recall that a sentence of the agent came from, by words and by meaning: the line as it was then, what it
+    says now, and who wrote it.
+    """
+    shown = list[SourceJson]()
+    for source in sources_of(call.memory, call.arguments.sentence):
+        texts = parts_of(call.memory).search.texts_of(source.recall, masked=call.masked)
+        entries = call.memory.entries.get_many(source.recall.refs("entry"))
+        recall = RecallGetResult.of(source.recall, texts, entries)
+        line = recall.considered[source.recall.considered.index(source.line)]
+        entry = entries.get(source.line.ref)
+        shown.append(
+            SourceJson(
+                recall=RecallJson.model_validate(recall),
+                line=line,
+                score=source.score,
+                entry=EntryJson.model_validate(entry) if entry else None,
+            )
+        )
+    return WhyResult(sources=shown)
