@@ -29,6 +29,7 @@ const VIEWS = {
 // Views that are loaded when they are opened first.
 const LATE_VIEWS = {
   about: async () => (await import("./views/about.js")).aboutView,
+  changes: async () => (await import("./views/changes.js")).changesView,
   health: async () => (await import("./views/health.js")).healthView,
 };
 

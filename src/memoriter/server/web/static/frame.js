@@ -7,12 +7,12 @@ import { LANGUAGES, few, language, number, t } from "./i18n.js";
 import { messageRegion } from "./notices.js";
 import { choice } from "./parts.js";
 import { nextTheme, theme } from "./prefs.js";
-import { VIEWS, address } from "./router.js";
+import { MAIN_VIEWS, address } from "./router.js";
 
 const SHORTCUT_LETTERS = { search: "S", memories: "M", about: "T", notes: "N", recalls: "R", health: "H" };
 
 export function frame({ onLanguage, onAgent, onHelp }) {
-  const links = new Map(VIEWS.map((name) => [name, navLink(name)]));
+  const links = new Map(MAIN_VIEWS.map((name) => [name, navLink(name)]));
   const who = el("div", { class: "who" });
   const pulse = el("p", { class: "pulse" });
   const work = el("div", { class: "work", role: "status" });

@@ -69,7 +69,13 @@ function today(answer) {
   return el(
     "section",
     { class: "today" },
-    el("h2", {}, t("home.today")),
+    el(
+      "header",
+      { class: "view-head" },
+      el("h2", {}, t("home.today")),
+      el("a", { href: address("changes", "", { since }) }, t("view.changes")),
+      el("a", { href: address("changes", "letter") }, t("changes.letter")),
+    ),
     el(
       "ul",
       { class: "tiles" },

@@ -1,0 +1,20 @@
+"""What changed, by day, and the weekly letter of the memory: learned, changed, retired, never used, what to forget."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="letter",
+    commands={
+        "letter": Offer(
+            "memoriter.extensions.letter.commands:command",
+            group="Memory",
+            summary="Write the letter of the week: what was learned, changed and never used.",
+        )
+    },
+    operations={
+        "changes.list": Offer("memoriter.extensions.letter.operations:changes"),
+        "letter.get": Offer("memoriter.extensions.letter.operations:letter"),
+    },
+)

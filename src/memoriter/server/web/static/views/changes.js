@@ -1,0 +1,184 @@
+// What changed: every change of a memory by day, with undo; and the letter of the week. This view is loaded when it is opened
+// first.
+
+import { ask, isAborted, newest } from "../api.js";
+import { el, fill } from "../dom.js";
+import { dayName, moment, number, t, tn, translated } from "../i18n.js";
+import { announce, failure, loading, nothing, sentence } from "../notices.js";
+import { choice, dateField, entryLine, fromDateField, segments, when } from "../parts.js";
+import { address, go } from "../router.js";
+import { forgetMemories } from "./forgetting.js";
+import { wordDifference } from "./memory_history.js";
+import { peekPanel } from "./peek.js";
+
+const KINDS = ["add", "update", "supersede", "merge", "approve", "reject", "expire", "import", "undo"];
+const WRITERS = ["owner", "agent", "capture", "extract", "tidy", "cleanup"];
+const WEEK_DAYS = 7;
+
+export function changesView(main) {
+  const get = newest();
+  let filters = {};
+  let form = "days";
+  let next = null;
+  const bar = el("div", { class: "filters" });
+  const place = el("div", { class: "about" });
+  const split = el(
+    "div",
+    { class: "split" },
+    el("div", { class: "split-list" }, el("header", { class: "view-head" }, el("h1", {}, t("view.changes"))), bar, place),
+  );
+  const peek = peekPanel(main, split);
+  fill(main, split);
+
+  const put = (name, value) => go("changes", form === "letter" ? "letter" : "", { ...filters, [name]: value });
+
+  function drawBar() {
+    const forms = [
+      ["days", t("changes.days")],
+      ["letter", t("changes.letter")],
+    ];
+    const date = (name) =>
+      el("label", { class: "inline" }, t(`filter.${name}`), el("input", { type: "date", "data-filter": name, value: filters[name] ?? "", onchange: (event) => put(name, event.target.value) }));
+    fill(
+      bar,
+      segments(t("view.changes"), forms, form, (name) => go("changes", name === "letter" ? "letter" : "")),
+      form === "days" && [
+        choice([["", t("changes.kind")], ...KINDS.map((name) => [name, t(`event.${name}`)])], filters.kind ?? "", (value) => put("kind", value), { "aria-label": t("changes.kind"), "data-filter": "kind" }),
+        choice([["", t("changes.by")], ...WRITERS.map((name) => [name, t(`who.${name}`)])], filters.by ?? "", (value) => put("by", value), { "aria-label": t("changes.by"), "data-filter": "by" }),
+        date("since"),
+        date("until"),
+      ],
+    );
+  }
+
+  async function load({ more = false } = {}) {
+    if (!more) fill(place, loading());
+    try {
+      if (form === "letter") return fill(place, letter(await get("letter.get", { days: WEEK_DAYS })));
+      const given = {
+        kind: filters.kind,
+        by: filters.by,
+        since: fromDateField(filters.since),
+        until: fromDateField(filters.until, { end: true }),
+        before: more ? next : null,
+      };
+      const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
+      const answer = await get("changes.list", wanted);
+      next = answer.next;
+      if (!more) fill(place);
+      place.querySelector(".more")?.remove();
+      if (answer.changes.length === 0 && !more) return fill(place, nothing(t("changes.none")));
+      place.append(...days(answer.changes));
+      if (next) place.append(el("button", { type: "button", class: "quiet more", onclick: () => load({ more: true }) }, t("do.more")));
+      return peek.mark();
+    } catch (error) {
+      if (isAborted(error)) return null;
+      return fill(place, failure(error, () => load()));
+    }
+  }
+
+  /** The changes of each day. A day that was begun on the page before goes on there. */
+  function days(changes) {
+    const nodes = [];
+    for (const change of changes) {
+      const day = dateField(change.at);
+      let list = nodes.at(-1)?.dataset.day === day ? nodes.at(-1).lastChild : place.querySelector(`[data-day="${day}"] ol`);
+      if (!list) {
+        list = el("ol", { class: "history" });
+        nodes.push(el("section", { "data-day": day }, el("h2", {}, dayName(day)), list));
+      }
+      list.append(item(change));
+    }
+    return nodes;
+  }
+
+  function item(change) {
+    const [first] = change.events;
+    const undo = async () => {
+      try {
+        await ask("entries.undo", { id: first.entryId, ifSeq: change.seq });
+        announce(t("changes.undone", { what: t(`event.${first.kind}`) }));
+      } catch (error) {
+        announce(sentence(error));
+      }
+      load();
+    };
+    const canUndo = change.newest && !["add", "undo"].includes(first.kind);
+    return el(
+      "li",
+      { "data-id": String(change.number) },
+      el(
+        "p",
+        {},
+        el("b", {}, t(`event.${first.kind}`)),
+        " ",
+        el("span", { class: "faint" }, t("entry.by", { who: t(`who.${first.by}`) }), " · ", moment(change.at)),
+        " ",
+        canUndo && el("button", { type: "button", class: "link", "data-do": "undo", onclick: undo }, t("do.undo")),
+      ),
+      change.events.map((event) =>
+        event.before && event.after && event.before !== event.after
+          ? el("div", {}, wordDifference(event.before, event.after), el("a", { class: "row", href: address("memories", event.entryId) }, t("changes.open")))
+          : el("p", {}, el("a", { class: "row", href: address("memories", event.entryId) }, event.after ?? event.before)),
+      ),
+      first.note && !["undo", "redo"].includes(first.kind) && el("p", { class: "faint" }, translated(first.note)),
+    );
+  }
+
+  function letter(found) {
+    const part = (key, items, draw, total = items.length, more = null) =>
+      el(
+        "section",
+        { class: "panel-section", "data-part": key },
+        el("h2", {}, t(`letter.${key}`), " ", el("span", { class: "faint" }, number(total))),
+        items.length > 0 ? el("ul", { class: "plain-list" }, items.map((one) => el("li", {}, draw(one)))) : el("p", { class: "faint" }, t("letter.nothing")),
+        more,
+      );
+    const save = () => {
+      const link = el("a", { download: `letter-${dateField(found.until)}.md` });
+      link.href = URL.createObjectURL(new Blob([found.markdown], { type: "text/markdown" }));
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    };
+    const all = found.neverUsedTotal > found.neverUsed.length && el("p", {}, el("a", { href: address("memories", "", { used: "no" }) }, t("home.all")));
+    const forget = found.forget.length > 0 && el("button", { type: "button", class: "quiet danger-text", "data-do": "forget", onclick: () => forgetProposed(found.forget) }, t("letter.forget.all"));
+    return [
+      el("p", { class: "lead" }, t("letter.lead", { from: dayName(dateField(found.since)), to: dayName(dateField(found.until)) })),
+      el("p", {}, tn("recall.found", found.recalls), " · ", el("a", { href: address("memories", "", { state: "staged" }) }, t("frame.staged", { n: number(found.waiting) }))),
+      part("learned", found.learned, (one) => entryLine(one, when(one.createdAt))),
+      part("changed", found.changed, (one) => [entryLine(one.entry), wordDifference(one.before, one.entry.text)]),
+      part("retired", found.retired, (one) => entryLine(one, when(one.updatedAt))),
+      part("unused", found.neverUsed, (one) => entryLine(one, when(one.createdAt)), found.neverUsedTotal, all),
+      part("forget", found.forget, (one) => [el("a", { class: "row", href: address("memories", one.id) }, one.text), " ", el("span", { class: "faint" }, translated(one.why))], found.forget.length, forget),
+      el("p", {}, el("button", { type: "button", class: "quiet", onclick: save }, t("letter.save"))),
+    ];
+  }
+
+  async function forgetProposed(proposed) {
+    try {
+      const found = await Promise.all(proposed.map(({ id }) => ask("entries.get", { id })));
+      forgetMemories(found.map((one) => one.entry), () => load());
+    } catch (error) {
+      announce(sentence(error));
+    }
+  }
+
+  return {
+    async show(route) {
+      const wanted = Object.fromEntries(["kind", "by", "since", "until"].map((name) => [name, route.params.get(name) ?? ""]));
+      const shape = route.id === "letter" ? "letter" : "days";
+      const same = shape === form && JSON.stringify(wanted) === JSON.stringify(filters);
+      peek.show(route);
+      if (same && place.hasChildNodes()) return;
+      filters = wanted;
+      form = shape;
+      drawBar();
+      await load();
+    },
+    refresh: () => peek.refresh(),
+    actions: () => peek.actions(),
+    key: (event) => peek.key(event),
+    escape: () => peek.escape(),
+    close: () => (get.stop(), peek.close()),
+  };
+}
