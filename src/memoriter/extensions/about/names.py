@@ -141,7 +141,7 @@ class _Grams:
         self._texts.update(seen)
 
     def names(self) -> dict[str, int]:
-        """Return the runs that recur between different neighbours and are no part of a longer one."""
+        """Return the runs that recur between different neighbours, without those inside a longer one."""
         found = {
             gram: count
             for gram, count in self._texts.items()

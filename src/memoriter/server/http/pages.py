@@ -48,8 +48,9 @@ def join_scripts(files: Mapping[str, str], first: str) -> dict[str, str]:
     numbers = {name: number for number, name in enumerate(order)}
     scripts, late = dict[str, str](), dict[str, str]()
     for name in order:
-        for target in _LATE_IMPORT.findall(files[name]):
-            root = _resolve(name, target)
+        for root in (_resolve(name, target) for target in _LATE_IMPORT.findall(files[name])):
+            if root in late:
+                continue
             script = _late_script(files, root, numbers)
             late[root] = file_name(script, "js")
             scripts[late[root]] = script
