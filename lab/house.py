@@ -22,7 +22,7 @@ EXTENSIONS = PACKAGE / "extensions"
 
 CORE_LINES = 42_000
 CORE_FILES = 200
-ALL_LINES = 62_000
+ALL_LINES = 64_000
 MODULE_LINES = 450
 EXTENSION_LINES = 2_000
 #: Extensions that may be larger than the others.

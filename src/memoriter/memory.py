@@ -372,8 +372,6 @@ class Memory:
         self._parts.check_open()
         return TranscriptWriter(self.settings.agent_folder / "sessions", session)
 
-    # ---- notes -----------------------------------------------------------------------------------------------
-
     @property
     def notes(self) -> Notes:
         """The notes and transcripts of the workspace."""
@@ -412,8 +410,6 @@ class Memory:
     def mark_changed(self) -> None:
         """Record that files were just written, so that the next search indexes them first."""
         self._engine.mark_changed()
-
-    # ---- state and maintenance -------------------------------------------------------------------------------
 
     def status(self, *, deep: bool = False) -> Status:
         """Describe what is indexed, by which embedder, and what is wrong. ``deep`` also tries the embedder."""
