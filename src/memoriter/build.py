@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,7 +16,7 @@ from memoriter import logs
 from memoriter.engines import Engine
 from memoriter.engines.builtin import BuiltinEngine, EngineOptions
 from memoriter.errors import MemoryDisabled, StoreError
-from memoriter.extension import offers
+from memoriter.extension import Offer, offers
 from memoriter.index.sync import Indexer
 from memoriter.notes.chunking import Rules
 from memoriter.notes.workspace import Workspace
@@ -157,8 +158,9 @@ def trust_rules(settings: Settings) -> TrustRules:
     return TrustRules(settings.sessions.local_tools, settings.sessions.owner_names)
 
 
-def build_workspace(settings: Settings) -> Workspace:
-    """Build the workspace that the settings describe; the same for both engines, so that a fallback finds the same."""
+def build_workspace(settings: Settings, *, documents: bool = False) -> Workspace:
+    """Build the workspace that the settings describe, with ``documents`` that extensions read besides notes."""
+    found = offers("readers").items() if documents else ()
     extra_paths = settings.extra_paths
     return Workspace(
         settings.workspace,
@@ -167,8 +169,15 @@ def build_workspace(settings: Settings) -> Workspace:
         own_patterns={extra.path: extra.pattern for extra in extra_paths if extra.pattern},
         names={extra.path: extra.name for extra in extra_paths if extra.name},
         folder=settings.files.folder,
+        readers={suffix: partial(_read, offer) for suffix, offer in found if offer.is_installed()},
         name=settings.workspace_name,
     )
+
+
+def _read(offer: Offer, data: bytes) -> tuple[str, str | None]:
+    """Return the text of a document and a remark. The reader is imported at the first one."""
+    found: tuple[str, str | None] = offer.load()(data)
+    return found
 
 
 def embedder_spec(settings: Settings) -> EmbedderSpec:
@@ -222,7 +231,7 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
     spec = embedder_spec(settings)
     choice = Choice.of_embedder(embedder, spec) if embedder else resolve(spec)
     index = build_store(settings).open_index("notes", settings.index_folder, settings.index.vector_engine)
-    workspace, chunking = build_workspace(settings), settings.chunking
+    workspace, chunking = build_workspace(settings, documents=True), settings.chunking
     return BuiltinEngine(
         workspace,
         index,
@@ -290,7 +299,7 @@ def build_notes(settings: Settings, engine: Engine, notebook: Callable[[], Noteb
     from memoriter.notes.collection import Notes
     from memoriter.notes.editing import NoteEditor
 
-    workspace = build_workspace(settings)
+    workspace = build_workspace(settings, documents=settings.memory.backend == "builtin")
     editor = NoteEditor(workspace, changed=engine.mark_changed, was_there=lambda: was_there(engine))
     return Notes(workspace, _sessions(settings), lambda: engine.index, notebook, editor)
 

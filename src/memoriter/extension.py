@@ -26,7 +26,7 @@ log = logs.get("extension")
 ENTRY_POINTS = "memoriter.extensions"
 
 #: The kinds of parts that an extension can offer, each by name. The name is the value of a setting or a word on the
-#: command line; for stores it is the scheme of a URL.
+#: command line; for stores it is the scheme of a URL, for readers the ending of a file.
 Kind = Literal[
     "embedders",
     "chats",
@@ -34,6 +34,7 @@ Kind = Literal[
     "stores",
     "engines",
     "rerankers",
+    "readers",
     "importers",
     "hosts",
     "commands",
@@ -90,6 +91,8 @@ class Extension:
     stores: Mapping[str, Offer] = field(default_factory=dict)
     engines: Mapping[str, Offer] = field(default_factory=dict)
     rerankers: Mapping[str, Offer] = field(default_factory=dict)
+    #: Functions that take the bytes of a file and return its text and a remark, or raise `SourceError`.
+    readers: Mapping[str, Offer] = field(default_factory=dict)
     importers: Mapping[str, Offer] = field(default_factory=dict)
     hosts: Mapping[str, Offer] = field(default_factory=dict)
     commands: Mapping[str, Offer] = field(default_factory=dict)

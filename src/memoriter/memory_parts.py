@@ -298,7 +298,7 @@ class MemorySearch:
         if query.collection is None:
             return self._search(query, masked=masked)
         # The index holds the notes of all folders.
-        folder = build_workspace(self._settings).collection(query.collection)
+        folder = build_workspace(self._settings, documents=True).collection(query.collection)
         if query.source not in (None, "memory"):
             raise SourceError(sentence("collection.notes", source=query.source))
         prefix = folder.shown if query.path_prefix is None else query.path_prefix

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 #: Endings of files that are not notes, by the kind that people call them.
 KINDS = {
     "PDF": ".pdf",
+    "Word": ".docx .doc",
     "images": ".png .jpg .jpeg .gif .webp .svg .heic .bmp .tiff",
     "audio": ".mp3 .m4a .wav .ogg .flac .opus",
     "code": ".py .js .ts .tsx .go .rs .java .c .h .cpp .rb .sh .sql .css .html",

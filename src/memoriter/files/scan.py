@@ -28,7 +28,6 @@ _FOLDERS = rf"(?:(?!\.|(?:{'|'.join(SKIPPED_FOLDERS)})/)[^/]+/)*"
 #: Endings of notes.
 NOTE_SUFFIXES = (".md", ".markdown", ".mdx", ".txt")
 NOTE_PATTERNS = tuple(f"**/*{suffix}" for suffix in NOTE_SUFFIXES)
-_NOTE = rf"(?!\.)[^/]+\.(?i:{'|'.join(suffix[1:] for suffix in NOTE_SUFFIXES)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +87,10 @@ def trees_of(
     patterns: Sequence[str],
     own_patterns: Mapping[Path, str] = MappingProxyType({}),
     folder: str = "memory",
+    suffixes: Sequence[str] = NOTE_SUFFIXES,
 ) -> list[Tree]:
     """Return the tree of the workspace and one for each extra path. Missing paths are left out."""
-    own = _own_tree(os.path.realpath(root), folder)
+    own = _own_tree(os.path.realpath(root), folder, suffixes)
     extra = (
         tree_of(root, path, [own_patterns[path]] if path in own_patterns else patterns)
         for path in extra_paths
@@ -98,11 +98,12 @@ def trees_of(
     return [own, *(tree for tree in extra if tree)]
 
 
-def _own_tree(home: str, folder: str) -> Tree:
+def _own_tree(home: str, folder: str, suffixes: Sequence[str]) -> Tree:
     """Return the tree of `MEMORY.md` and of the folder with the notes. The folder "." is the workspace itself."""
+    note = rf"(?!\.)[^/]+\.(?i:{'|'.join(suffix[1:] for suffix in suffixes)})"
     if folder == ".":
-        return Tree(home, "", re.compile(_FOLDERS + _NOTE), ("",))
-    pattern = rf"(?:MEMORY|memory)\.md|{re.escape(folder)}/{_FOLDERS}{_NOTE}"
+        return Tree(home, "", re.compile(_FOLDERS + note), ("",))
+    pattern = rf"(?:MEMORY|memory)\.md|{re.escape(folder)}/{_FOLDERS}{note}"
     return Tree(home, "", re.compile(pattern), ("MEMORY.md", "memory.md", folder))
 
 

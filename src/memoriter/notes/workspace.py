@@ -10,14 +10,24 @@ import difflib
 import hashlib
 import os
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files import shared
 from memoriter.files.paths import open_inside
-from memoriter.files.scan import NOTE_PATTERNS, Scan, Tree, Walk, absolute, is_citable, tree_of, trees_of
+from memoriter.files.scan import (
+    NOTE_PATTERNS,
+    NOTE_SUFFIXES,
+    Scan,
+    Tree,
+    Walk,
+    absolute,
+    is_citable,
+    tree_of,
+    trees_of,
+)
 from memoriter.records import Collection, Document, Excerpt, FoundFile, Problem
 from memoriter.sentences import sentence
 from memoriter.text.blocks import without_annotations
@@ -25,6 +35,8 @@ from memoriter.text.encoding import decode
 from memoriter.text.tokens import split_lines
 
 MAX_BYTES = 4 * 1024 * 1024
+#: Size of a document, such as a PDF file, whose text is read.
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 #: Lines of an excerpt by default.
 EXCERPT_LINES = 200
 #: Characters of an excerpt by default.
@@ -43,6 +55,7 @@ class Workspace:
         own_patterns: Mapping[Path, str] = MappingProxyType({}),
         names: Mapping[Path, str] = MappingProxyType({}),
         folder: str = "memory",
+        readers: Mapping[str, Callable[[bytes], tuple[str, str | None]]] = MappingProxyType({}),
         max_bytes: int = MAX_BYTES,
         name: str | None = None,
     ) -> None:
@@ -50,7 +63,10 @@ class Workspace:
         #: The name by which an index knows the workspace: its path, unless several machines have copies of it.
         self.name = name or str(self.root.resolve())
         self.extra_paths = tuple(Path(extra) for extra in extra_paths)
-        self.patterns = tuple(patterns)
+        #: Functions that return the text of other files than notes, and a remark about it, by their ending.
+        self.readers = readers
+        more = [f"**/*{suffix}" for suffix in readers] if tuple(patterns) == NOTE_PATTERNS else ()
+        self.patterns = (*patterns, *more)
         #: Patterns of single extra paths, instead of ``patterns``.
         self.own_patterns = own_patterns
         #: Names of extra paths, as the owner gave them.
@@ -94,7 +110,8 @@ class Workspace:
 
     def _current_trees(self) -> list[Tree]:
         extra = [path for path in self.extra_paths if not self._leads_out(path)]
-        return trees_of(self.root, extra, self.patterns, self.own_patterns, self.folder)
+        suffixes = (*NOTE_SUFFIXES, *self.readers)
+        return trees_of(self.root, extra, self.patterns, self.own_patterns, self.folder, suffixes)
 
     def _is_inside(self, extra: Path) -> bool:
         home = os.path.realpath(self.root)
@@ -156,22 +173,30 @@ class Workspace:
         raise PathRefused("The file is outside of the workspace and its extra paths.")
 
     def _document(self, tree: Tree, path: str, relative: str) -> Document:
+        reader = self.readers.get(Path(path).suffix.lower())
         with open_inside(tree.real, relative) as descriptor, open(descriptor, "rb", closefd=False) as file:
             status = os.fstat(descriptor)
+            if reader and status.st_size > MAX_DOCUMENT_BYTES:
+                raise SourceError(
+                    f"The file has more than {_mib(MAX_DOCUMENT_BYTES)}, so its text is not read."
+                )
             try:
-                data = file.read(self.max_bytes + 1)
+                data = file.read((MAX_DOCUMENT_BYTES if reader else self.max_bytes) + 1)
             except OSError as error:
                 raise SourceError(
                     f"The file cannot be read: {(error.strerror or str(error)).lower()}."
                 ) from error
-        digest = hashlib.sha256(data[: self.max_bytes])
-        notes = []
-        if len(data) > self.max_bytes:
+        digest = hashlib.sha256(data if reader else data[: self.max_bytes])
+        notes, text = list[str](), ""
+        if reader:
+            text, remark = reader(data)
+        elif len(data) > self.max_bytes:
             # Only the start of a huge file is read. Its size represents the rest in the digest.
             digest.update(b"\0%d" % status.st_size)
             data = _head(data[: self.max_bytes])
             notes.append(self._only_the_start(status.st_size))
-        text, remark = decode(data, is_cut=bool(notes))
+        if not reader:
+            text, remark = decode(data, is_cut=bool(notes))
         notes += [remark] if remark else []
         return Document(
             path=path,
@@ -186,7 +211,8 @@ class Workspace:
     def incomplete(self) -> dict[str, str]:
         """Return the reason for each file that is not indexed, or only in part, by path."""
         scan = self.scan()
-        large = [found for found in scan.files if found.size > self.max_bytes]
+        texts = (found for found in scan.files if Path(found.path).suffix.lower() not in self.readers)
+        large = [found for found in texts if found.size > self.max_bytes]
         return {
             **{problem.path: problem.reason for problem in scan.problems},
             **{found.path: self._only_the_start(found.size) for found in large},
@@ -221,6 +247,8 @@ class Workspace:
         Raises `PathRefused` for a path that does not belong to the memory.
         """
         tree, relative = self._locate(path)
+        if Path(relative).suffix.lower() in self.readers:
+            raise PathRefused(f"{path[:200]!r} is a document that memoriter reads and never changes.")
         return tree.shown + relative, Path(tree.real, self._resolve(tree, relative))
 
     def _locate(self, path: str) -> tuple[Tree, str]:

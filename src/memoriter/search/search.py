@@ -329,7 +329,7 @@ class Searcher:
             score=item.score,
             snippet=snippet(chunk.text, matched, self.options.snippet_chars),
             source=chunk.source,
-            citation=f"{chunk.path}#L{chunk.start_line}-L{chunk.end_line}",
+            citation=shape.cite(chunk),
             explain=Explanation(
                 self.options.fusion,
                 parts,
