@@ -69,9 +69,53 @@ def test_an_abbreviation_does_not_end_a_statement(text: str) -> None:
 
 
 def test_importance_is_raised_by_strong_words() -> None:
-    (plain,) = capture([Said("user", "I live in Ghent.")])
+    (plain,) = capture([Said("user", "My sister is called Ruth.")])
     (strong,) = capture([Said("user", "Never deploy on a Friday.")])
     assert (plain.importance, strong.importance) == (3.8, 4.6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ich trinke seit Jahren keinen Alkohol.",
+        "Ma cousine tient une librairie à Tours.",
+        "Mi padre es diabético.",
+        "Non mangio carne di maiale.",
+        "A minha filha estuda medicina.",
+        "Мы живём на пятом этаже.",
+        "私の犬はポチです。",
+        "저는 매운 음식을 못 먹어요.",
+        "ابني يدرس الهندسة.",
+        "其实我早就不吃辣了。",
+        "I keep the receipts in a shoebox.",
+    ],
+)
+def test_a_plain_statement_is_captured_in_any_language(text: str) -> None:
+    assert [(draft.text, draft.trust) for draft in capture([Said("user", text)])] == [(text, "owner")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Übersetze den zweiten Absatz ins Englische.",
+        "Merci beaucoup, c'est parfait.",
+        "Haz una lista de los pendientes.",
+        "¿Dónde vive mi padre?",
+        "Почему тест не проходит",
+        "もう少し短くしてください。",
+        "이 코드를 고쳐 주세요.",
+        "اشرح لي هذه الفقرة.",
+        "Der Drucker streikt schon wieder.",
+    ],
+)
+def test_requests_and_chat_are_not_captured_in_any_language(text: str) -> None:
+    assert list(capture([Said("user", text)])) == []
+
+
+def test_the_statement_before_a_lead_is_captured_without_the_lead() -> None:
+    said = "I prefer short sentences, so please rewrite this for me:\n\n> Dear colleagues, the printer has moved."
+    assert [draft.text for draft in capture([Said("user", said)])] == ["I prefer short sentences"]
+    assert list(capture([Said("user", "My lawyer wrote:\nI prefer long sentences.")])) == []
 
 
 def test_only_the_owners_turns_are_captured(entries: Entries) -> None:

@@ -1,8 +1,8 @@
-"""Capture by rules: finds the statements in a turn that are worth remembering, in English and Chinese, without a model.
+"""Capture: finds the statements in a turn that are worth remembering, in any language, without a language model.
 
 Only the owner's words are read: not those of agents, tools or outside sources, no recalled block, and no text that the
-owner pasted. A sentence is kept if it looks lasting, and does not look like a question, a quotation, code, or a remark
-about the current work.
+owner pasted. Rules for English and Chinese recognise the type of a statement. In other words or another language,
+`plain` tells a lasting statement from a question, a request, chat, or a remark about the current work.
 """
 
 from __future__ import annotations
@@ -16,13 +16,9 @@ from typing import Protocol
 
 from memoriter.entries.capture_rules import (
     ASKED_LAST,
-    EMAIL,
     FOREIGN,
     HYPOTHETICAL,
     INJECTION,
-    MINE,
-    PASSING,
-    PHONE,
     QUESTION,
     RULES,
     STRONG,
@@ -30,6 +26,7 @@ from memoriter.entries.capture_rules import (
     CaptureRule,
 )
 from memoriter.entries.drafts import Draft
+from memoriter.entries.plain import likelihood
 from memoriter.records import EntryType, from_share
 from memoriter.search.when import add_dates
 from memoriter.text import width
@@ -43,6 +40,9 @@ BASE_IMPORTANCE = from_share(0.7)
 MIN_WIDTH = 10
 #: Maximum number of characters of a turn. A longer turn is pasted text and is not read.
 MAX_TURN_CHARS = 20_000
+#: How likely a sentence must be a lasting statement, without a rule that applies and with one.
+MIN_LIKELIHOOD = 0.6
+MIN_LIKELIHOOD_OF_RULES = 0.4
 #: The confidence of a statement that a rule found. If the owner asked to remember it, the confidence is 1.
 CONFIDENCE = 0.8
 
@@ -52,6 +52,9 @@ _EXPLICIT = re.compile(
 _EXPLICIT_ZH = re.compile(
     r"^(?:请|請|帮我|幫我)?(?:记住|記住|记下|記下|记得|記得|记一下|備忘|备忘)[:：，,\s]*"
 )
+
+#: The last clause of a sentence that ends with a colon.
+_LEAD = re.compile(r"[,，、،;；][^,，、،;；]{0,200}[:：]\s*\Z")
 
 
 class TurnLike(Protocol):
@@ -129,6 +132,8 @@ def _of_turn(text: str, session: str | None, limits: CaptureLimits) -> list[Draf
 
 
 def _of_sentence(sentence: str, session: str | None) -> Draft | None:
+    # A clause that ends with a colon introduces a text of which nothing is known.
+    sentence = _LEAD.sub("", sentence)
     rule = rule_of(sentence)
     if rule is None:
         return None
@@ -143,7 +148,7 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
     return Draft(
         text,
         rule.type,
-        importance=_importance(sentence.lower()),
+        importance=_importance(sentence, rule),
         confidence=1.0 if rule.explicit else CONFIDENCE,
         session=session,
         source="capture",
@@ -155,7 +160,6 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
 def rule_of(sentence: str) -> CaptureRule | None:
     """Return the rule by which a sentence is kept; None if it is not kept."""
     lowered = sentence.lower().strip()
-    # A sentence that ends with a colon introduces a text of which nothing is known.
     if (
         width(lowered) < MIN_WIDTH
         or lowered.endswith((":", "："))
@@ -163,15 +167,11 @@ def rule_of(sentence: str) -> CaptureRule | None:
         or HYPOTHETICAL.search(lowered)
     ):
         return None
-    passing = bool(PASSING.search(lowered))
-    for rule in RULES:
-        if rule.pattern.search(lowered) and not (passing and not rule.explicit):
-            return rule
-    if passing:
-        return None
-    if MINE.search(lowered) and (PHONE.search(sentence) or EMAIL.search(sentence)):
-        return CONTACT
-    return None
+    rule = next((rule for rule in RULES if rule.pattern.search(lowered)), None)
+    if rule and rule.explicit:
+        return rule
+    minimum = MIN_LIKELIHOOD if rule is None else MIN_LIKELIHOOD_OF_RULES
+    return rule or PLAIN if likelihood(sentence) >= minimum else None
 
 
 def classify(text: str) -> EntryType:
@@ -180,10 +180,13 @@ def classify(text: str) -> EntryType:
     return rule.type if rule else "other"
 
 
-CONTACT = CaptureRule("relationship", PHONE)
+#: The rule of a statement that no other rule covers.
+PLAIN = CaptureRule("fact", re.compile(""))
 
 
-def _importance(lowered: str) -> float:
-    """Return the importance, as in `extract`: a strong wish adds 0.5, an important word 0.3."""
+def _importance(sentence: str, rule: CaptureRule) -> float:
+    """Return the importance, as in `extract`: a strong wish adds 0.5, an important word 0.3. Doubt lowers it."""
+    lowered = sentence.lower()
     boost = 0.5 * bool(STRONG.search(lowered)) + 0.3 * bool(WEIGHTY.search(lowered))
-    return min(4.9, BASE_IMPORTANCE + boost)
+    doubt = 1.25 * (1 - likelihood(sentence)) if rule is PLAIN else 0.0
+    return round(min(4.9, BASE_IMPORTANCE + boost - doubt), 1)

@@ -42,23 +42,11 @@ INJECTION = re.compile(
     re.IGNORECASE,
 )
 QUESTION = re.compile(
-    r"[?？]\s*$|[吗嗎呢]\s*[。.]?\s*$|^(?:what|when|where|who|whom|which|why|how|do|does|did|is|are|was|were|can|could|"
+    r"[?？؟]\s*$|^¿|[吗嗎呢]\s*[。.]?\s*$|^(?:what|when|where|who|whom|which|why|how|do|does|did|is|are|was|were|can|could|"
     r"should|shall|would|will|have you|has|am i)\b|^(?:为什么|為什麼|怎么|怎麼|如何|什么|什麼|哪|谁|誰|几|幾|多少|能不能|是不是|有没有)"
     r"|是不是|[哪几幾]天[。]?$|什么名字|什麼名字|^(?:explain|describe|tell me|translate|summari[sz]e|解释|解釋|翻译|翻譯|讲个|讲讲|总结)"
 )
 HYPOTHETICAL = re.compile(r"^(?:if|suppose|imagine|assume|let's say)\b|^(?:如果|假如|假设|假設|要是|假使)")
-#: Statements about the moment, or about the current work.
-PASSING = re.compile(
-    r"\b(?:today|tonight|tomorrow|yesterday|right now|this (?:output|code|one|text|idea|file|line|error|test|message|"
-    r"morning|afternoon|evening|week)|that idea|line \d|five minutes|again|never mind)\b"
-    r"|今天|今晚|明天|昨天|刚才|剛才|马上|这个(?:输出|主意|想法|函数|文件|错误|测试|列表)|這個(?:輸出|主意|函式|檔案)"
-    r"|第 ?\d{1,5} ?行|日志|日誌|报错|報錯|再来一次|又(?:坏|失败|错)"
-)
-_AT_HAND = (
-    "code|test|tests|query|build|question|error|approach|output|file|script|function|branch|input|problem|bug|"
-    "guess|turn|mistake|point|idea|bad|result|prompt|message|request|loop|variable|task|issue"
-)
-_AT_HAND_ZH = "代码|代碼|程式碼|测试|測試|查询|查詢|问题|問題|错误|錯誤|方法|输出|輸出|文件|脚本|函数|循环|变量|意思|主意|想法"
 
 
 # ---- what is kept --------------------------------------------------------------------------------------------
@@ -111,17 +99,6 @@ RULES: tuple[CaptureRule, ...] = (
         r"|^(?:我|我们|我們|大家|团队|團隊)(?:总是|總是|始终|始終|永远|永遠)(?!.{0,12}(?:错|錯|失败|失敗|不了|不动|坏|忘|记不|記不|这个|這個))|(?:绝对|絕對|一律|坚决)(?:不要|不能|不许|要)|(?:千万|千萬)(?:别|別|不要)"
         r"|(?:必须|必須|一定要|都要求|要求).{0,20}(?:每|所有|都)|规范要求|規範要求|这是我们的规定|這是我們的規定"
         r"|(?:环境|服务器|伺服器|部署|发布|上线).{0,10}(?:一直|总是|總是|永远|从不)",
-    ),
-    _rule(
-        "workflow",
-        r"\bevery (?:monday|tuesday|wednesday|thursday|friday|saturday|sunday|morning|evening|day|week|month|quarter|year)\b"
-        r".{0,60}\b(?:we|i|our|the team)\b|\b(?:we|i|our|the team)\b.{2,60}\bevery (?:monday|tuesday|wednesday|thursday|friday|"
-        r"saturday|sunday|morning|evening|day|week|month|quarter|year)\b"
-        r"|(?:每天|每周|每週|每个?月|每季度|每年|每隔).{0,20}(?:我|我们|我們|团队|團隊|开|開|做|跑|备份|發布|发布|轮换|输换)",
-    ),
-    _rule(
-        "user_preference",
-        r"\b(?:it is|it's) important (?:to me|for me|that)\b|对我来说(?:很|非常|最)?重要|對我來說(?:很|非常)?重要",
     ),
     # likes and dislikes
     _rule(
@@ -207,29 +184,8 @@ RULES: tuple[CaptureRule, ...] = (
         r"我(?:的|叫)(?:名字)?(?:叫|是)?.{0,14}(?:手机|手機|电话|電話|邮箱|郵箱|电子邮件|電子郵件|地址|生日|账号|帳號|微信|名字).{0,6}(?:是|叫|：|:)(?!哪|什么|多少)"
         r"|^我叫(?!什么|什麼|你).{1,12}|[\w.+-]{1,40}@[\w-]{1,40}\.\w{1,10}.{0,8}(?:找我|联系我|聯繫我)",
     ),
-    _rule(
-        "fact",
-        r"\bi (?:now )?(?:live|work|worked|teach|study) (?:in|at|for|as|near|with)\b|\bi(?:'ve| have)? (?:moved|relocated) to\b"
-        r"|\bi(?:'m| am) (?:allergic|vegetarian|vegan|married|divorced|pregnant|colou?r-?blind|left-handed|diabetic|based|from|retired|"
-        r"born|\d{1,3} years|an? (?!bit|little|fan of this)[a-z])|\bi have (?:\w+ )?(?:cats?|dogs?|brothers?|sisters?|children|kids|daughters?|sons?|allergies|\w+ years)\b"
-        r"|\bi (?:own|run|founded|grew up|was born|studied)\b(?! (?:it|this|the (?:test|script|code|build|command)))",
-    ),
-    _rule(
-        "fact",
-        rf"{_ZH_I}{_ADVERB}(?:住在|住|搬到|搬去|对.{{1,8}}过敏|對.{{1,8}}過敏|来自|來自|出生|毕业|畢業|养了|養了|有.{{1,3}}个孩子|已婚|怀孕|退休)"
-        rf"|{_ZH_I}{_ADVERB}在.{{1,10}}(?:做|工作|上班|当|開|开|读|讀|上学|长大|長大|说|說|学)|{_ZH_I}{_ADVERB}是(?!不是|说|說|想|要|在问|否).{{1,10}}"
-        r"(?:者|人|师|師|员|員|生|盲|家|手|族|撇子|控|粉)",
-    ),
-    # anything else that is "mine" and lasts
-    _rule(
-        "fact",
-        rf"^my (?!{_AT_HAND})[a-z]+(?: [a-z]+)? (?:is|are)\b(?! (?:broken|failing|slow|wrong|not working|down|stuck|right|ok|frozen|empty|full|dead|ready|here|gone|running|done|missing|late))",
-    ),
-    _rule("fact", rf"^我的(?!{_AT_HAND_ZH}).{{1,10}}(?:是|叫|在)(?!什么|什麼|哪|谁|誰|多少|不是|否)"),
 )
 
-PHONE = re.compile(r"(?<!\w)\+\d[\d -]{8,18}\d(?!\w)|(?<!\d)1[3-9]\d{9}(?!\d)")
-EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,63}")
 MINE = re.compile(r"\b(?:me|my|i|mine|our|us)\b|我|本人")
 
 STRONG = re.compile(r"\b(?:always|never)\b|我喜欢|我喜歡|我偏好")

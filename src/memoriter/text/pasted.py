@@ -88,6 +88,7 @@ _MARKED = re.compile(
     r"|\d{1,4}[-/.年]\d{1,2}[-/.月]\d{1,4}|\d{1,2}[:.]\d{2}(?!\d)"
     r"|[^\s\d:：]{1,24}(?: [A-ZÀ-Þ][^\s\d]{0,24})? {1,3}[\[(]?\d{1,2}:\d{2}(?!\d))"
 )
+_BULLET = re.compile(r"\s{0,8}(?:[-*+•·–]|\d{1,3}[.)）、])(?=\s|[^\W\d])")
 #: A sentence in the first person, or one that the speaker asks to remember.
 _FIRST_PERSON = re.compile(
     r"\s{0,8}(?:(?:and|also|but|so|btw|by the way|ps|oh|ok|okay|yes|well|actually|personally|usually|please|另外|还有|而且|顺便说一下|对了|其实)"
@@ -164,6 +165,9 @@ def _blocks(text: str, *, long: bool) -> Iterator[Span]:
         lines = [line for line in lines if line.start() < colon]
     before = text[:colon]
     paragraphs = 1 + len(re.findall(rf"[{_BREAK}]\s*[{_BREAK}]", before.strip()))
+    if len(lines) > 1 and all(_BULLET.match(line[0]) for line in lines[1:]):
+        yield lines[1].start(), len(text)  # a line of the person, then a list
+        lines = lines[:1]
     own = [line for line in lines if _is_own(line[0])]
     if long or paragraphs > MAX_OWN_PARAGRAPHS or _PAGE.search(text) or _SIGNED.search(before):
         own = []

@@ -338,7 +338,9 @@ def unless_abbreviated(space: str = "") -> str:
     return "".join((initial, *never, *rarely, rf"(?!(?<=(?i:no)\.{space})\s*\d)"))
 
 
-_SENTENCE_ENDS = re.compile(rf"(?<=[.!?…]){unless_abbreviated()}\s+|(?<=[。！？])(?![。！？])|\n")
+#: "9. Mai" at the end of a sentence: a number with a full stop and one word.
+_DAY = r"(?!(?<=\d\.)\s[^\W\d]{3,12}[.!]?\s*(?:\n|\Z))"
+_SENTENCE_ENDS = re.compile(rf"(?<=[.!?…؟۔।]){unless_abbreviated()}{_DAY}\s+|(?<=[。！？])(?![。！？])|\n")
 
 
 def split_sentences(text: str) -> list[str]:

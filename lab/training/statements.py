@@ -1,0 +1,160 @@
+"""Train the model that recognises plain statements: `python -m lab.training.statements`.
+
+It reads `turns/statements.tsv` and `turns/others.tsv`, in which `{a|b}` stands for either, the scenes, and the
+development halves of the sets, and writes `memoriter/entries/plain.bin`. `--check` trains without the statements of
+`sets/poisoning` and prints how many of them are recognised.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from memoriter.entries import plain
+from memoriter.text.words import split_sentences
+
+HERE = Path(__file__).parent
+SETS = HERE.parent / "evals" / "sets"
+OUT = Path(plain.__file__).with_name("plain.bin")
+#: Texts of one line of `turns/`, and of all scenes.
+EXPANSIONS = 40
+SCENES = 3000
+EPOCHS = 300
+DECAY = 6e-7
+
+_CHOICE = re.compile(r"\{([^{}]*)\}")
+
+
+class Example(NamedTuple):
+    """A sentence, and whether it is a statement that lasts."""
+
+    source: str
+    language: str
+    lasts: bool
+    text: str
+
+
+def expand(line: str, chance: random.Random) -> Iterator[str]:
+    """Yield texts of a line, without repetitions."""
+    found = set[str]()
+    for _ in range(4 * EXPANSIONS):
+        text = _CHOICE.sub(lambda choice: chance.choice(choice[1].split("|")), line)
+        if text not in found and len(found) < EXPANSIONS:
+            found.add(text)
+            yield text
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def _turns(chance: random.Random) -> Iterator[Example]:
+    for name, lasts in (("statements", True), ("others", False)):
+        for line in (HERE / "turns" / f"{name}.tsv").read_text("utf-8").splitlines():
+            language, _, template = line.partition("\t")
+            for text in expand(template, chance):
+                yield Example("turns", language, lasts, text)
+
+
+def _scenes(chance: random.Random) -> Iterator[Example]:
+    found = [
+        Example(
+            "scenes", language, True, re.sub(r"\{\w+\}", "Lisbon" if language == "en" else "里斯本", text)
+        )
+        for path in sorted((HERE / "scenes").glob("*.jsonl"))
+        for scene in _rows(path)
+        for state in ("old", "new")
+        for language, texts in scene[state].items()
+        for text in texts
+        if not re.match(r"(?i)the user|user\b|用户|\w+:", text)
+    ]
+    yield from chance.sample(found, min(SCENES, len(found)))
+
+
+def _sets() -> Iterator[Example]:
+    for language in ("en", "zh"):
+        with (SETS / "capture" / f"{language}.tsv").open(encoding="utf-8") as file:
+            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+                if row["role"] == "user" and row["trust"] == "owner":
+                    yield Example("capture", language, row["keep"] == "1", row["text"])
+        with (SETS / "merge" / f"development_{language}.tsv").open(encoding="utf-8") as file:
+            for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+                yield Example("merge", language, True, row["old"])
+                yield Example("merge", language, True, row["new"])
+    for row in _rows(SETS / "everyday" / "queries.jsonl"):
+        if row["split"] == "development":
+            yield Example("everyday", str(row["lang"]), False, str(row["query"]))
+    for name in ("memories", "updates"):
+        for row in _rows(SETS / name / "queries.jsonl"):
+            yield Example(name, str(row.get("lang", "en")), False, str(row["query"]))
+
+
+def _owners() -> Iterator[Example]:
+    for row in _rows(SETS / "poisoning" / "owners.jsonl"):
+        if row["split"] == "development":
+            for message in row["messages"]:
+                if message["role"] == "user" and isinstance(message["content"], str):
+                    for text in split_sentences(message["content"]):
+                        yield Example("owners", str(row["language"]), str(row["fact"]) in text, text)
+
+
+def examples(*, owners: bool) -> list[Example]:
+    """Return the examples, in a random order that is always the same."""
+    chance = random.Random(7)
+    found = [*_turns(chance), *_scenes(chance), *_sets(), *(_owners() if owners else ())]
+    chance.shuffle(found)
+    return found
+
+
+def train(found: list[Example]) -> bytes:
+    """Return the coefficients as signed bytes, with the constant at the end."""
+    places = [plain.features(one.text) for one in found]
+    starts = np.cumsum([0, *(len(one) for one in places)])[:-1]
+    at = np.concatenate([np.array(one, dtype=np.int64) for one in places])
+    lengths = np.array([len(one) for one in places])
+    share = np.repeat(1 / np.sqrt(lengths), lengths)
+    truth = np.array([one.lasts for one in found], dtype=np.float64)
+    # Each language and answer has the same weight, but no example more than twenty times that of another.
+    sizes = Counter((one.language, one.lasts) for one in found)
+    weight = np.array([1 / max(sizes[one.language, one.lasts], 100) for one in found])
+    weight /= weight.sum()
+    steps = np.zeros(plain.BUCKETS + 1)
+    mean, spread = np.zeros_like(steps), np.zeros_like(steps)
+    for epoch in range(1, EPOCHS + 1):
+        score = np.add.reduceat(steps[at] * share, starts) + steps[-1]
+        error = weight * (1 / (1 + np.exp(-score)) - truth)
+        slope = np.append(
+            np.bincount(at, weights=np.repeat(error, lengths) * share, minlength=plain.BUCKETS), error.sum()
+        )
+        slope += DECAY * steps
+        mean, spread = 0.9 * mean + 0.1 * slope, 0.99 * spread + 0.01 * slope**2
+        steps -= 0.1 * (mean / (1 - 0.9**epoch)) / (np.sqrt(spread / (1 - 0.99**epoch)) + 1e-9)
+    return np.clip(np.round(steps * plain.UNIT), -128, 127).astype(np.int8).tobytes()
+
+
+def main() -> int:
+    """Train and write the coefficients, and print how many examples of each source are recognised."""
+    check = "--check" in sys.argv[1:]
+    found = examples(owners=not check)
+    OUT.write_bytes(train(found))
+    shown = [*found, *(_owners() if check else ())]
+    right = Counter[tuple[str, bool]]()
+    for one in shown:
+        right[one.source, one.lasts] += (plain.likelihood(one.text) >= 0.5) is one.lasts
+    sizes = Counter((one.source, one.lasts) for one in shown)
+    for (source, lasts), size in sorted(sizes.items()):
+        print(f"{source}\t{'statements' if lasts else 'others'}\t{right[source, lasts]} of {size}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
