@@ -77,14 +77,6 @@ def step_rerank(args: argparse.Namespace, _: Config) -> None:
     rerank.run(args.work, out, configs, args.model, args.start, args.seconds)
 
 
-def step_replaces(args: argparse.Namespace, _: Config) -> None:
-    """Train the second answer of the reranker in --start with scenes: which newer line replaces an older one."""
-    from lab.training import replaces
-
-    configs = {name: CONFIGS[name] for name in args.config.split(",")}
-    replaces.run(args.out or args.work / "replaces", configs, args.model, args.start)
-
-
 def step_language(args: argparse.Namespace, _: Config) -> None:
     """Fetch the language model and unpack it into --language."""
     from lab.training import language
@@ -184,7 +176,6 @@ STEPS: dict[str, Callable[[argparse.Namespace, Config], None]] = {
     "prepare": step_prepare,
     "train": step_train,
     "rerank": step_rerank,
-    "replaces": step_replaces,
     "language": step_language,
     "pairs": step_pairs,
     "judge": step_judge,

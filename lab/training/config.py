@@ -154,30 +154,6 @@ class RerankConfig:
 
 
 @dataclass(frozen=True)
-class ReplacesConfig:
-    """The second answer of the reranker: whether a newer line replaces an older one."""
-
-    seed: int = 13
-    layers: int = 1  # of its own, after the reranker's first ones
-    dropout: float = 0.1
-    steps: int = 1_500
-    warmup: int = 100
-    learning_rate: float = 3e-4
-    final_rate: float = 0.02
-    weight_decay: float = 0.05
-    clip: float = 1.0
-    ema: float = 0.995
-    ways: int = 8  # of filling the placeholders
-    held_out: int = 8  # one scene in this many is only measured
-    lists: int = 192  # older lines per step
-    size: int = 10  # newer lines of each
-    answered: float = 0.7  # share of the lists in which one of them replaces the older line
-    near: int = 32  # lines of other scenes to choose from
-    skip: int = 1  # nearest lines of other scenes that are not used, since they may be right
-    ranking: float = 0.3
-
-
-@dataclass(frozen=True)
 class EngineConfig:
     """The data engine: how many texts it writes, and how."""
 
@@ -229,6 +205,8 @@ class ReaderConfig:
     ema: float = 0.998
     smooth: float = 0.02  # of known labels
     sure: float = 0.5  # share of the judge's score where the label is known
+    ways: int = 8  # of filling the placeholders of a scene
+    held_out: int = 8  # one scene in this many is only measured
     scenes: int = 400_000
     templates: int = 200_000
     measured: int = 3_000  # pairs of each source
@@ -243,7 +221,6 @@ class Config:
     lists: ListConfig = field(default_factory=ListConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     rerank: RerankConfig = field(default_factory=RerankConfig)
-    replaces: ReplacesConfig = field(default_factory=ReplacesConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     judge: JudgeConfig = field(default_factory=JudgeConfig)
     reader: ReaderConfig = field(default_factory=ReaderConfig)
@@ -283,12 +260,20 @@ TOY = Config(
         parallel_lists=4,
         asks=4,
     ),
-    replaces=ReplacesConfig(steps=4, warmup=2, ways=2, held_out=97, lists=2, near=10),
     engine=EngineConfig(seconds=4, texts=12, rows=6, chunk=4, text_tokens=8, line_tokens=8),
     judge=JudgeConfig(
         layers=2, rank=2, seconds=2, second_seconds=1, pairs=4, scenes=60, templates=60, budget=2_048
     ),
-    reader=ReaderConfig(layers=(2, 3), seconds=(2, 2), pairs=16, scenes=60, templates=60, measured=40),
+    reader=ReaderConfig(
+        layers=(2, 3),
+        seconds=(2, 2),
+        pairs=16,
+        ways=2,
+        held_out=97,
+        scenes=60,
+        templates=60,
+        measured=40,
+    ),
 )
 
 # Short runs that differ in one setting each. They were made before the final weights were chosen,
@@ -336,20 +321,9 @@ RERANK_ABLATIONS: dict[str, Config] = {
         "no-absolute": replace(_QUICK, absolute=0.0, asks_absolute=0.0),
     }.items()
 }
-# Runs of the second answer that differ in one setting each.
-REPLACES_ABLATIONS: dict[str, Config] = {
-    f"replaces-{name}": replace(FINAL, replaces=changed)
-    for name, changed in {
-        "two-layers": ReplacesConfig(layers=2),
-        "short": ReplacesConfig(steps=500),
-        "no-dropout": ReplacesConfig(dropout=0.0),
-        "no-ranking": ReplacesConfig(ranking=0.0),
-    }.items()
-}
 CONFIGS: dict[str, Config] = {
     "final": FINAL,
     "toy": TOY,
     **ABLATIONS,
     **RERANK_ABLATIONS,
-    **REPLACES_ABLATIONS,
 }

@@ -71,18 +71,12 @@ def build(weights: dict[str, np.ndarray], heads: int) -> object:
 
 
 def build_reranker(weights: dict[str, np.ndarray], heads: int) -> object:
-    """Build the reranker as a float model: ids, mask and token types of pairs in, one or two logits per pair out."""
+    """Build the reranker as a float model: ids, mask and token types of pairs in, one logit per pair out."""
     graph = Graph()
     outputs = _encode(graph, weights, heads, reranker=True)
-    heads_of = [("", "logit", outputs[-1])]
-    if "comparer.score.weight" in weights:
-        own = _count(weights, "comparer.layers.")
-        last = _stack(graph, outputs[-1 - own], weights, "comparer.layers.", heads, first_only=True)[-1]
-        heads_of.append(("comparer.", "replaces", last))
-    for prefix, name, x in heads_of:
-        _answer(graph, x, prefix, name, weights)
+    _answer(graph, outputs[-1], "logit", weights)
     inputs = ("input_ids", "attention_mask", "token_type_ids")
-    return _model(graph, manifest.RERANKER, inputs, tuple((name, ["batch"]) for _, name, _ in heads_of))
+    return _model(graph, manifest.RERANKER, inputs, (("logit", ["batch"]),))
 
 
 def build_reader(weights: dict[str, np.ndarray], heads: int) -> object:
@@ -92,21 +86,19 @@ def build_reader(weights: dict[str, np.ndarray], heads: int) -> object:
     graph = Graph()
     graph.node("Cast", ["attention_mask"], "mask32", to=TensorProto.INT32)
     last = _stack(graph, WORDS, weights, "layers.", heads, first_only=True)[-1]
-    _answer(graph, last, "", "replaced", weights)
+    _answer(graph, last, "replaced", weights)
     width = weights["pool.weight"].shape[0]
     given = ((WORDS, width),)
     return _model(graph, manifest.READER, ("attention_mask",), (("replaced", ["batch"]),), given)
 
 
-def _answer(graph: Graph, x: str, prefix: str, name: str, weights: dict[str, np.ndarray]) -> None:
-    """Add the pooler and the score of one answer, from the first token."""
-    along = "axis1"
-    if not any(getattr(constant, "name", "") == along for constant in graph.constants):
-        graph.constant(along, np.array([1], np.int64))
+def _answer(graph: Graph, x: str, name: str, weights: dict[str, np.ndarray]) -> None:
+    """Add the pooler and the score of the answer, from the first token."""
+    along = graph.constant("axis1", np.array([1], np.int64))
     first = graph.node("Squeeze", [x, along], f"{name}.first")
-    pooled = graph.node("Gemm", [first, *_parameters(graph, f"{prefix}pool", weights)], f"{name}.pooled")
+    pooled = graph.node("Gemm", [first, *_parameters(graph, "pool", weights)], f"{name}.pooled")
     pooled = graph.node("Tanh", [pooled], f"{name}.tanh")
-    score = graph.node("Gemm", [pooled, *_parameters(graph, f"{prefix}score", weights)], f"{name}.score")
+    score = graph.node("Gemm", [pooled, *_parameters(graph, "score", weights)], f"{name}.score")
     graph.node("Squeeze", [score, along], name)
 
 
@@ -134,8 +126,7 @@ def _stack(
     for number in range(count):
         start = f"{prefix}{number}."
         own = {k.removeprefix(start): v for k, v in weights.items() if k.startswith(start)}
-        name = f"{'own.' if prefix.startswith('comparer') else ''}layer{number}"
-        x = _layer(graph, x, name, own, heads, first_only=first_only and number == count - 1)
+        x = _layer(graph, x, f"layer{number}", own, heads, first_only=first_only and number == count - 1)
         outputs.append(x)
     return outputs
 
@@ -342,7 +333,7 @@ def run_reader(out: Path, target: Path, reranker: Path, layers: int, config: Con
 
 
 def share_words(folder: Path) -> None:
-    """Make the reranker's word vectors an output of its graph. The reader answers instead of its second output."""
+    """Make the reranker's word vectors an output of its graph. The reader reads them."""
     import onnx
     from onnx.utils import Extractor
 

@@ -66,7 +66,7 @@ def build_reranker(folder: Path, tokenizer: Path, settings: dict[str, Any], data
     return {
         "name": RERANKER,
         "version": "1",
-        "outputs": ["logit", "replaces"],
+        "outputs": ["logit"],
         "inputs": ["input_ids (int64)", "attention_mask (int64)", "token_type_ids (int64)"],
         "pair": "[CLS] query [SEP] text [SEP]",
         "max_query": rerank["max_query"],

@@ -180,10 +180,7 @@ class Reranker(nn.Module):
 
 
 class Comparer(nn.Module):
-    """The second answer of the reranker: whether the second text of a pair replaces the first one.
-
-    It reads what the first layers of the reranker return, which stay as they are, with last layers of its own.
-    """
+    """The layers of the reader of changes, after word vectors of the reranker, which stay as they are."""
 
     def __init__(self, hidden: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()

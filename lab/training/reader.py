@@ -46,7 +46,7 @@ def prepare(work: Path, bench: Path | None, start: Path, config: Config) -> None
 
     work.mkdir(parents=True, exist_ok=True)
     rng, own = random.Random(config.reader.seed), config.reader
-    told = scenes.load(scenes.FOLDER, config.replaces.ways, config.replaces.held_out)
+    told = scenes.load(scenes.FOLDER, own.ways, own.held_out)
     drawn = pairs.from_scenes(told, told.train, own.scenes, rng) + pairs.from_templates(own.templates, rng)
     texts = overlap.benchmark_texts(bench) if bench else iter(())
     benchmarks, counts = overlap.Benchmarks(texts, config.data), Counter[str]()

@@ -10,12 +10,10 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from lab.training.dataset import LANGUAGES
 
@@ -136,10 +134,6 @@ class Scenes:
         """Return whether both lines name one person or project. Filled in two ways, they are about different ones."""
         return any(name in self.templates[line] and name in self.templates[other] for name in _SUBJECTS)
 
-    def digest(self) -> str:
-        """Return a hash of the texts."""
-        return hashlib.sha256("\n".join(self.texts).encode()).hexdigest()[:16]
-
 
 def rows(folder: Path = FOLDER) -> list[dict[str, Any]]:
     """Return the scenes as they are written."""
@@ -204,18 +198,3 @@ def is_held_out(row: object, share: int) -> bool:
     """Return whether a scene is only measured: one in `share`."""
     digest = hashlib.sha256(json.dumps(row, sort_keys=True).encode()).digest()
     return digest[0] % share == 0
-
-
-def rivals(scenes: Iterable[Scene], vectors: np.ndarray, size: int) -> dict[int, np.ndarray]:
-    """Return, for each old and new line, the nearest lines of other scenes."""
-    chosen = list(scenes)
-    lines = np.array([line for scene in chosen for line in scene.lines])
-    owner = np.array([number for number, scene in enumerate(chosen) for _ in scene.lines])
-    found = {}
-    for number, scene in enumerate(chosen):
-        asked = [*scene.old, *scene.new]
-        cosines = vectors[asked].astype(np.float32) @ vectors[lines].astype(np.float32).T
-        cosines[:, owner == number] = -np.inf
-        nearest = np.argsort(-cosines, axis=1)[:, :size]
-        found |= {text: lines[row] for text, row in zip(asked, nearest, strict=True)}
-    return found

@@ -23,7 +23,7 @@ from lab.training import model  # noqa: E402
 from lab.training.rerank import build  # noqa: E402
 
 if TYPE_CHECKING:
-    from lab.training.model import Packed, Reranker
+    from lab.training.model import Packed
 
 pytestmark = [
     pytest.mark.integration,
@@ -172,21 +172,6 @@ def rerank(tmp_path: Path, common: list[str], work: Path, embedder: Path) -> Non
     expected = scored_in_torch(work / "rerank", embedder, pairs)
     assert np.allclose(in_onnx(folder, embedder, pairs), expected, atol=0.1)
 
-    replaces(common, work, embedder, folder)
-    assert np.allclose(in_onnx(folder, embedder, pairs), expected, atol=0.2)  # quantised twice
-
-
-def replaces(common: list[str], work: Path, embedder: Path, folder: Path) -> None:
-    """Train the second answer of the reranker in a folder, and write it again with both."""
-    main(["replaces", *common, "--model", str(embedder), "--start", str(folder)])
-    figures = json.loads((work / "replaces" / "figures.json").read_text(encoding="utf-8"))
-    assert sorted(figures) == ["first", "right", "wrong"]
-    main(["export", *common, "--reranker", str(folder), "--out", str(work / "replaces")])
-    manifest.check(folder)
-    pairs = [("old book", "new book"), ("花园", "我在花园")]
-    expected = compared_in_torch(work, embedder, pairs)
-    assert np.allclose(in_onnx(folder, embedder, pairs, "replaces"), expected, atol=0.2)
-
 
 def encoded(embedder: Path, pairs: list[tuple[str, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return ids, mask and token types of padded pairs."""
@@ -202,12 +187,12 @@ def encoded(embedder: Path, pairs: list[tuple[str, str]]) -> tuple[np.ndarray, n
     return ids, mask, kinds
 
 
-def in_onnx(folder: Path, embedder: Path, pairs: list[tuple[str, str]], output: str = "logit") -> np.ndarray:
+def in_onnx(folder: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
     feed = dict(zip(("input_ids", "attention_mask", "token_type_ids"), encoded(embedder, pairs), strict=True))
-    return np.asarray(session.run([output], feed)[0])
+    return np.asarray(session.run(["logit"], feed)[0])
 
 
 def packed_pairs(embedder: Path, pairs: list[tuple[str, str]]) -> Packed:
@@ -219,25 +204,11 @@ def packed_pairs(embedder: Path, pairs: list[tuple[str, str]]) -> Packed:
     return model.Packed(ids[read], places, bounds, int(sizes.max()), kinds[read])
 
 
-def stored_in(run: Path) -> tuple[Reranker, dict[str, torch.Tensor]]:
-    """Return the reranker that a run wrote, and the weights of its second answer."""
-    stored = {k: torch.from_numpy(v.astype(np.float32)) for k, v in np.load(run / "weights.npz").items()}
-    own = {k.removeprefix("comparer."): stored.pop(k) for k in [*stored] if k.startswith("comparer.")}
-    return build({k: v.numpy() for k, v in stored.items()}, configuration.CONFIGS["toy"]).eval(), own
-
-
 def scored_in_torch(run: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
+    stored = {k: v.astype(np.float32) for k, v in np.load(run / "weights.npz").items()}
+    reranker = build(stored, configuration.CONFIGS["toy"]).eval()
     with torch.no_grad():
-        return np.asarray(stored_in(run)[0](packed_pairs(embedder, pairs)).numpy())
-
-
-def compared_in_torch(work: Path, embedder: Path, pairs: list[tuple[str, str]]) -> np.ndarray:
-    reranker, own = stored_in(work / "replaces")
-    comparer = model.Comparer(HIDDEN, 1, 1, 0.0).eval()
-    comparer.load_state_dict(own)
-    packed = packed_pairs(embedder, pairs)
-    with torch.no_grad():
-        return np.asarray(comparer(reranker.encoder(packed, 1), packed).numpy())
+        return np.asarray(reranker(packed_pairs(embedder, pairs)).numpy())
 
 
 def in_torch(work: Path, folder: Path, texts: list[str]) -> np.ndarray:
