@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from pathlib import Path
 
@@ -129,6 +130,11 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 
 
+@functools.cache
+def parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def package_of(file: Path) -> str:
     first = file.relative_to(ROOT).parts[0]
     return "" if first == "__init__.py" else first.removesuffix(".py")
@@ -137,7 +143,7 @@ def package_of(file: Path) -> str:
 def imported_packages(file: Path) -> set[str]:
     """Return every package that the file imports, at its top, in functions, or for types."""
     packages = set[str]()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(parsed(file)):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file} imports relatively"
             names = (
@@ -207,7 +213,7 @@ def asks_for_the_url(file: Path) -> bool:
     """Return whether a module reads `store.url` of the settings."""
     return any(
         isinstance(node, ast.Attribute) and node.attr == "url" and ast.unparse(node.value).endswith("store")
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(file))
     )
 
 

@@ -203,9 +203,12 @@ def test_settings_that_are_not_text_are_one_sentence(file: Path, home: Path) -> 
         restore(file, home=home)
 
 
-def test_an_archive_that_expands_without_measure_is_refused(file: Path, home: Path) -> None:
-    forge(file, {"agents/main/sessions/a.jsonl": bytes(300 << 20)})
-    with pytest.raises(BackupError, match="expands to 300 MB"):
+def test_an_archive_that_expands_without_measure_is_refused(
+    file: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoriter.extensions.backup.checking.FREE_BYTES", 1 << 20)
+    forge(file, {"agents/main/sessions/a.jsonl": bytes(3 << 20)})
+    with pytest.raises(BackupError, match="expands to 3 MB"):
         restore(file, home=home)
     assert not home.exists()
 

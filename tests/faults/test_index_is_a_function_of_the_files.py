@@ -11,7 +11,7 @@ import apsw
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from memoriter import Memory
 from memoriter.testing import FailingEmbedder, HashEmbedder
@@ -120,10 +120,8 @@ class FilesAndIndex(RuleBasedStateMachine):
             file.unlink()
         self.open(HashEmbedder())
 
-    @invariant()
+    @rule()
     def index_equals_a_rebuild(self) -> None:
-        if not hasattr(self, "memory"):
-            return
         self.memory.sync()
         with Memory.open(
             self.workspace,
@@ -136,6 +134,9 @@ class FilesAndIndex(RuleBasedStateMachine):
         shutil.rmtree(self.root / "fresh")
 
     def teardown(self) -> None:
+        if not hasattr(self, "memory"):
+            return
+        self.index_equals_a_rebuild()
         self.memory.close()
         shutil.rmtree(self.root)
 

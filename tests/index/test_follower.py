@@ -124,7 +124,7 @@ def test_a_follower_whose_index_was_cleared_meanwhile_does_not_advance_the_posit
 ACTIONS = ["change", "begin", "step", "step", "step", "kill", "meanwhile", "damage"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 1)), max_size=40))
 def test_the_index_holds_every_change_up_to_its_position(script: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder, open_index(Path(folder)) as index:

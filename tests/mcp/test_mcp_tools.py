@@ -157,8 +157,8 @@ def test_the_instructions_are_the_section_of_the_system_prompt(talk: Talk, agent
 
 
 def test_a_result_that_is_too_long_is_shortened_and_says_so(here: Talk, agent: Agent) -> None:
-    for number in range(20):
-        agent.memory.entries.add(f"Fact number {number}: " + f"语言{number} 记忆 " * 230, "fact")
+    facts = [f"Fact number {number}: " + f"语言{number} 记忆 " * 230 for number in range(20)]
+    agent.memory.entries.import_(json.dumps(facts))
 
     async def ask(client: Client) -> object:
         return await client.call_tool("memory", {"action": "list", "limit": 500})

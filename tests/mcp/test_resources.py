@@ -226,15 +226,16 @@ def test_templates_are_listed_and_paths_are_completed(talk: Talk, agent: Agent, 
 
 
 def test_ids_are_completed_among_all_entries(here: Talk, agent: Agent) -> None:
-    added = [agent.memory.entries.add(f"Statement {number} of many", "fact").entry for number in range(120)]
+    added = agent.memory.entries.import_(json.dumps([f"Statement {number} of many" for number in range(120)]))
+    first = added.entries[0][0]
 
     async def complete(client: Client) -> tuple[list[str], bool | None]:
         entries = ResourceTemplateReference(uri="memory://entries/{id}")
-        exact = await client.complete(entries, {"name": "id", "value": added[0].id[:12]})
+        exact = await client.complete(entries, {"name": "id", "value": first[:12]})
         every = await client.complete(entries, {"name": "id", "value": ""})
         return exact.completion.values, every.completion.has_more
 
-    assert here(complete) == ([added[0].id], True)
+    assert here(complete) == ([first], True)
 
 
 def test_a_resource_contains_its_trust(here: Talk, agent: Agent, note: Note) -> None:
