@@ -26,6 +26,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from memoriter import Memory
 from memoriter.testing import sample_workspace
+from memoriter.tools.table import call
 from memoriter.tools.toolbox import TOOLS, Toolbox
 
 SETTINGS = (
@@ -261,20 +262,20 @@ def run_commands(place: Place, run_forked: RunForked) -> Answers:
     return answers
 
 
-def run_calls(place: Place, run_forked: RunForked) -> Answers:
-    """Call the operations of the commands with `memoriter call`."""
-    answers = []
-    for _, operation, arguments in COMMANDS:
-        command = command_line(place, "call", operation, fill(json.dumps(arguments), place))
-        answers.append(json.loads(run_forked(command[3:], os.environ).stdout))
-    return answers
+def run_calls(place: Place) -> Answers:
+    """Call the operations of the commands in Python. `memoriter call` gives the same answers, as shown above."""
+    with Memory.open(place[0], home=place[1]) as memory:
+        return [
+            call(memory, operation, json.loads(fill(json.dumps(arguments), place)), interface="cli")
+            for _, operation, arguments in COMMANDS
+        ]
 
 
-def post_calls(place: Place) -> Answers:
+def post_calls(place: Place, run_forked: RunForked) -> Answers:
     """Call the operations of the commands over HTTP, with the access of the owner."""
     command = command_line(place, "token", "create", "--access", "admin")
     with served(place) as (address, _):
-        token = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        token = run_forked(command[3:], os.environ).stdout.decode().strip()
         with httpx.Client(
             base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=300
         ) as client:
@@ -304,8 +305,8 @@ def test_every_command_prints_the_result_of_its_operation(
     found = dict[str, list[Any]]()
     for name, ask in {
         "commands": partial(run_commands, run_forked=run_forked),
-        "memoriter call": partial(run_calls, run_forked=run_forked),
-        "http": post_calls,
+        "python": run_calls,
+        "http": partial(post_calls, run_forked=run_forked),
     }.items():
         root = tmp_path_factory.mktemp(name.replace(" ", "-"))
         place = (root / "workspace", root / "home")
