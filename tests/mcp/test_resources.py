@@ -126,6 +126,22 @@ def test_the_profile_can_be_read(here: Talk, agent: Agent) -> None:
     assert here(read) == [[*owner, *project], project]
 
 
+def test_everything_about_a_thing_is_one_resource_without_secrets(
+    here: Talk, agent: Agent, note: Note
+) -> None:
+    note("memory/birds.md", "The heron Ada lives here\nAda: password is hunter2hunter2\n")
+    agent.memory.entries.add("Ada is a heron", "fact")
+
+    async def read(client: Client) -> str:
+        return str((await client.read_resource("memory://about/Ada")).contents[0].text)
+
+    text = here(read)
+    found = json.loads(text)
+    assert [entry["text"] for entry in found["entries"]] == ["Ada is a heron"]
+    assert [line["line"] for line in found["notes"]] == [1, 2]
+    assert "hunter2" not in text
+
+
 def test_notes_and_entries_can_be_read_by_their_addresses(
     every_transport: Talk, agent: Agent, note: Note
 ) -> None:
@@ -213,13 +229,13 @@ def test_templates_are_listed_and_paths_are_completed(talk: Talk, agent: Agent, 
 
     async def complete(client: Client) -> tuple[list[str], list[str], list[str]]:
         found = [item.uri_template for item in (await client.list_resource_templates()).resource_templates]
-        notes, entries = (ResourceTemplateReference(uri=uri) for uri in found)
+        notes, entries = (ResourceTemplateReference(uri=uri) for uri in found[:2])
         paths = await client.complete(notes, {"name": "path", "value": "memory/bi"})
         ids = await client.complete(entries, {"name": "id", "value": entry.id[:8]})
         return found, paths.completion.values, ids.completion.values
 
     assert talk(complete) == (
-        ["memory://notes/{+path}", "memory://entries/{id}"],
+        ["memory://notes/{+path}", "memory://entries/{id}", "memory://about/{name}"],
         ["memory/birds.md"],
         [entry.id],
     )

@@ -28,6 +28,10 @@ VIEWS = {
     "notes": ".tree .row",
     "notes/sessions/2026-02-10-servers.jsonl": ".turn",
     "health": ".verdict",
+    "about": ".thing",
+    "about/Fern": ".about [data-part]",
+    "changes": ".history li",
+    "changes/letter": "[data-part=learned]",
 }
 #: The rules that depend on the theme.
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]

@@ -184,4 +184,6 @@ def test_a_waiting_memory_names_the_token_of_its_writer(gateway: Served, visit: 
     (entry,) = gateway.ask("entries.list", states=["staged"], query="lighthouse")["entries"]
     assert entry["source"] == "tool:cursor"
     page = visit(gateway, f"#/memories/{entry['id']}?state=staged").page
-    expect(page.locator(".panel .writer")).to_have_text("Written by: an agent's tool (cursor)")
+    expect(page.locator(".panel .writer")).to_have_text(
+        "Written by: an agent's tool (cursor). It waits because an agent wrote it."
+    )

@@ -1,7 +1,7 @@
 """Notes and entries as MCP resources (list, read and complete), and prompts.
 
-`memory://notes/{path}` is a note or a session, `memory://entries/{id}` is an entry. A cursor names the last item of a
-page and not its number, so that notes written in the meantime do not shift the pages.
+`memory://notes/{path}` is a note or a session, `memory://entries/{id}` an entry, `memory://about/{name}` a thing.
+A cursor names the last item of a page and not its number, so that notes written in the meantime do not shift the pages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from memoriter.extensions.mcp.results import MAX_RESULT_BYTES
 from memoriter.memory import parts_of
 from memoriter.records import referenced_id
 from memoriter.tools.entry_tools import MemoryJson
-from memoriter.tools.table import call
+from memoriter.tools.table import OPERATIONS, call
+from memoriter.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from memoriter.extensions.mcp.results import View
@@ -34,7 +35,7 @@ PAGE_SIZE = 100
 MAX_READ_LINES = 5_000
 #: The protocol allows no more.
 MAX_COMPLETIONS = 100
-NOTES, ENTRIES = f"{SCHEME}notes/", f"{SCHEME}entries/"
+NOTES, ENTRIES, ABOUT = f"{SCHEME}notes/", f"{SCHEME}entries/", f"{SCHEME}about/"
 PROFILES = {f"{SCHEME}profile": "The owner", f"{SCHEME}profile/project": "The project"}
 MARKDOWN, JSON, PLAIN = "text/markdown", "application/json", "text/plain"
 #: The `_meta` key for the author of a text.
@@ -74,7 +75,19 @@ def list_templates(view: View) -> list[types.ResourceTemplate]:
         description="One statement learned in a conversation, with its type, trust and importance.",
         mime_type=JSON,
     )
-    return [one for one, is_there in ((note, view.has_notes), (entry, view.has_entries)) if is_there]
+    thing = types.ResourceTemplate(
+        name="about",
+        title="Thing",
+        uri_template=f"{ABOUT}{{name}}",
+        description="Everything about a person, place, project or topic, from entries, notes and sessions.",
+        mime_type=JSON,
+    )
+    there = ((note, view.has_notes), (entry, view.has_entries), (thing, _gathers(view)))
+    return [one for one, is_there in there if is_there]
+
+
+def _gathers(view: View) -> bool:
+    return view.has_notes and view.has_entries and "about.get" in OPERATIONS
 
 
 # ---- listing --------------------------------------------------------------------------------------------------
@@ -181,6 +194,13 @@ def read(view: View, uri: str) -> types.TextResourceContents:
         entry = memory.entries.get(unquote(uri.removeprefix(ENTRIES)))
         text = json.dumps(MemoryJson.model_validate(entry).to_json(), ensure_ascii=False, indent=1)
         return _contents(uri, JSON, text, entry.trust)
+    if uri.startswith(ABOUT) and uri != ABOUT and _gathers(view):
+        tools = {"about.get": OPERATIONS["about.get"]}
+        toolbox = Toolbox(memory, session=view.session_key, tools=tools, access=view.access)
+        found = toolbox.call("about.get", {"name": unquote(uri.removeprefix(ABOUT))})
+        if "error" in found:
+            raise NotFound(found["error"])
+        return _contents(uri, JSON, json.dumps(found, ensure_ascii=False, indent=1), "untrusted")
     if uri in PROFILES and view.has_entries:
         found = _call(memory, "memory.profile", project=uri.endswith("/project"))
         return _contents(uri, JSON, json.dumps(found, ensure_ascii=False, indent=1), "agent")

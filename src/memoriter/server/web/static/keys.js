@@ -73,7 +73,7 @@ const KEYS = [
   ["g r", "view.recalls"],
   ["g h", "view.health"],
   ["e", "help.edit"],
-  ["a r", "help.settle"],
+  ["a r l", "help.settle"],
   ["x", "help.pick"],
   ["u", "help.undo"],
   ["?", "help.title"],

@@ -249,7 +249,7 @@ export function memoriesView(main) {
   }
 
   function key(event) {
-    const by = { j: 1, k: -1 }[event.key];
+    const by = { j: 1, k: -1, l: filters.state === "staged" ? 1 : 0 }[event.key]; // l decides later
     if (by && stepOpen(by)) return true;
     if (event.key === "x") {
       const focused = document.activeElement?.closest("tr[data-id]") ?? table.querySelector("tr.open");
@@ -300,6 +300,7 @@ export function memoriesView(main) {
       open = route.id;
       markOpen();
       split.classList.toggle("with-panel", Boolean(open));
+      split.classList.toggle("inbox", filters.state === "staged");
       panel.show(open);
       if (filters.state === "staged") await notes.load();
       else notes.clear();

@@ -79,7 +79,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
         label("state", entry.state),
         tags(entry.tags),
       ),
-      entry.state === "staged" && el("p", { class: "writer" }, t("entry.writer", { who: sourceName(entry.source ?? "tool") })),
+      entry.state === "staged" && el("p", { class: "writer" }, t("entry.writer", { who: sourceName(entry.source ?? "tool") }), " ", t(`entry.waits.${entry.trust}`)),
       from && section("entry.conversation", el("div", { class: "conversation" }, loading())),
       section("entry.history", history(shown.history)),
       shown.supersededBy &&

@@ -46,7 +46,7 @@ function source({ recall, line, entry }, close) {
     el(
       "p",
       { class: "faint" },
-      entry ? t("entry.writer", { who: sourceName(entry.source ?? entry.trust) }) : (line.citation ?? line.ref),
+      entry ? t("entry.writer", { who: entry.source ? sourceName(entry.source) : t(`who.${entry.trust === "owner" ? "owner" : "agent"}`) }) : (line.citation ?? line.ref),
       " · ",
       el("a", { href: address("recalls", recall.id), onclick: leave() }, t("why.recall", { at: moment(recall.at) })),
     ),
