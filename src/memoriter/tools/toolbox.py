@@ -131,7 +131,7 @@ class Toolbox:
                 call = Call(memory, checked, self._session, progress, self._access, self._interface)
                 return self._run(tool, call)
             except (MemoriterError, OSError) as error:
-                return _kind(error), _error(tool.empty, _message(error), *error_code(error))
+                return outcome_of(error), _error(tool.empty, _message(error), *error_code(error))
             except Exception as error:  # a bug must not break the agent that calls the tool
                 log.exception("the tool %s failed", name)
                 message = f"{name} failed: {type(error).__name__}."
@@ -235,7 +235,7 @@ def _agent_of(memory: Memory) -> str:
     return str(settings.agent_folder) if settings else ""
 
 
-def _kind(error: Exception) -> Outcome:
+def outcome_of(error: Exception) -> Outcome:
     if isinstance(error, BadArgument):
         return "invalid"
     if isinstance(error, NotFound | PathRefused | FileNotFoundError):

@@ -40,6 +40,8 @@ class CallRefused(MemoriterError):
 class McpMount:
     """The ASGI application of the `/mcp` route."""
 
+    has_paths = False
+
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._opening = asyncio.Lock()

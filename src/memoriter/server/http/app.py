@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, Router
+from starlette.routing import Mount, Route, Router
 
 from memoriter import __version__
 from memoriter.server.http import observe, pages
@@ -78,7 +78,10 @@ def build(gateway: Gateway) -> Router:
         Route("/openapi.json", _report(openapi), methods=read_only),
         *pages.routes(gateway.browsers),
         Route("/v1/events", EventStream(gateway.hub, gateway.is_valid, gateway.wake), methods=read_only),
-        *(Route(path, mount, methods=["POST"]) for path, mount in gateway.mounts.items()),
+        *(
+            Mount(path, mount) if mount.has_paths else Route(path, mount, methods=["POST"])
+            for path, mount in gateway.mounts.items()
+        ),
     ]
     return Router(routes, redirect_slashes=False, lifespan=gateway.lifespan)
 

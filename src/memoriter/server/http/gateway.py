@@ -33,8 +33,6 @@ from memoriter.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from memoriter.agent.service import Synced
-
 log = logs.get("http.agents")
 
 #: A memory with old settings is closed after this time, because requests may still use it.
@@ -139,8 +137,11 @@ class Agents(Mapping[str, ReloadingAgent]):
 class Mount(Protocol):
     """An ASGI application of an extension. The guard has put caller and agent into ``scope["state"]["record"]``."""
 
+    #: Whether it serves the paths below its own, by every method. The guard names no agent for them.
+    has_paths: bool
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one POST request."""
+        """Handle one request, by POST unless it has paths."""
 
     def shut_down(self) -> None:
         """Refuse new requests. Running requests still get their responses."""
@@ -162,6 +163,7 @@ class Gateway:
         self.on_ready: Callable[[], None] = lambda: None
         self.hub = Hub(options.limits.event_clients)
         self.metrics = Metrics()
+        self.load = load
         self._closing = ExitStack()
         folder = self._closing.enter_context(gateway_files(settings))
         self.tokens = Tokens(folder)

@@ -186,7 +186,7 @@ class RequestGuard:
         authorization = headers.single("authorization")
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
-            return self._tokens.caller(token.strip()) if scheme.lower() == "bearer" else None
+            return self._tokens.caller(token.strip()) if scheme.lower() in {"bearer", "token"} else None
         caller = self._sessions.caller(headers.cookie(self._sessions.cookie))
         if caller and scope["method"] not in SAFE_METHODS and headers.single("origin") is None:
             message = "Requests authenticated by cookie must send an Origin header."
