@@ -113,11 +113,15 @@ _GRAPH_SETTINGS = f"""
 _COUNT_FEW = """
     select count(*) from (select from index_chunks c where c.index_name = $1 and c.model = $2{conditions} limit $3) f"""
 
+# Each row is looked up by its primary key. With a condition on the model beside it, a generic plan reads all chunks of
+# the agent through the index of models.
 _COSINES = """
-    select c.rowid, 1 - (v.vector <=> (select $3::vector)) from index_chunks c
+    select c.rowid, 1 - (v.vector <=> (select $3::vector)) from unnest($4::text::bigint[]) wanted(rowid)
+    cross join lateral (select rowid, model, hash from index_chunks
+        where index_name = $1 and rowid = wanted.rowid offset 0) c
     cross join lateral (select vector from index_vectors
         where index_name = $1 and model = $2 and hash = c.hash offset 0) v
-    where c.index_name = $1 and c.rowid = any($4::text::bigint[]) and c.model = $2"""
+    where c.model = $2"""
 
 
 class PostgresVectors(PostgresKeywords):
