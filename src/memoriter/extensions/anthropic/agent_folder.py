@@ -173,7 +173,7 @@ class AgentFolder:
         parts = path_parts(path)
         if not parts:
             raise PathRefused(f"Cannot delete the {self.shown} directory itself")
-        with self._open_folder(parts[:-1]) as folder, self._changing(parts), self._locked(folder):
+        with self._folder_of(path) as folder, self._changing(parts), self._locked(folder):
             target = self._own(folder, parts, path)
             aside = target.with_name(f".{target.name[:40]}.{os.getpid()}-{next(_counter)}.tmp")
             _move(target, aside)
@@ -195,7 +195,7 @@ class AgentFolder:
             raise PathRefused(
                 f"The destination {self.shown}/{new} is inside the renamed folder, or the same path"
             )
-        with self._open_folder(source[:-1]) as one:
+        with self._folder_of(old) as one:
             self._own(one, source, old)  # check before creating a folder for it
             with (
                 self._open_folder(target[:-1], make=True) as other,
@@ -241,11 +241,17 @@ class AgentFolder:
         parts = path_parts(path)
         if not parts:
             raise WriteError(f"The path {self.shown} is not a file.")
+        with self._folder_of(path, make=make) as folder:
+            if stat.S_ISDIR(file_mode(folder / parts[-1])):
+                raise WriteError(f"The path {self.shown}/{path} is not a file.")
+            yield folder / _note_name(parts[-1])
+
+    @contextlib.contextmanager
+    def _folder_of(self, path: str, *, make: bool = False) -> Iterator[Path]:
+        """Open the folder of a note. If anything is missing, the error names the whole path."""
         try:
-            with self._open_folder(parts[:-1], make=make) as folder:
-                if stat.S_ISDIR(file_mode(folder / parts[-1])):
-                    raise WriteError(f"The path {self.shown}/{path} is not a file.")
-                yield folder / _note_name(parts[-1])
+            with self._open_folder(path_parts(path)[:-1], make=make) as folder:
+                yield folder
         except NotFound as error:
             raise self._missing(path) from error
 

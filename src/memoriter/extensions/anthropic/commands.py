@@ -7,6 +7,7 @@ for the model.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import MemoriterError
@@ -165,10 +166,13 @@ def _parse(command: object) -> tuple[str, dict[str, Any]]:
 
 
 def _relative(path: str) -> str:
-    """Return the path below the root."""
+    """Return the path below the root, without ``.`` and ``..``."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise CommandFailed(f"Path must start with {ROOT}, got: {path[:200]}")
-    return path[len(ROOT) :].strip("/")
+    inner = normpath(path[len(ROOT) :].strip("/"))
+    if inner.split("/", 1)[0] == "..":
+        raise CommandFailed(f"Path {path[:200]} would escape {ROOT} directory")
+    return "" if inner == "." else inner
 
 
 def _range(view_range: Any, total: int) -> tuple[int, int]:

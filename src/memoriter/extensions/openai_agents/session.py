@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from memoriter import logs
 from memoriter.errors import FrameworkMissing, MemoriterError
 
 try:
     from agents import SessionSettings, TResponseInputItem
-    from agents.memory.session_settings import resolve_session_limit
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
 except ImportError as error:
     raise FrameworkMissing("The OpenAI Agents SDK", "openai-agents") from error
 
@@ -41,11 +41,13 @@ class MemoriterSession:
         session_id: str,
         memory: Memory,
         *,
-        session_settings: SessionSettings | None = None,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
         capture: bool = False,
     ) -> None:
         self.session_id = session_id
-        self.session_settings: SessionSettings | None = session_settings or SessionSettings()
+        self.session_settings: SessionSettings | None = coerce_session_settings(
+            session_settings or SessionSettings()
+        )
         self._memory = memory
         self._journal = memory.transcript_writer(session_id)
         self._capture = capture
