@@ -54,15 +54,15 @@ class Agent:
         return self.chunks >= GRAPH_ROWS
 
 
-def agents_of(count: int, chunks: int) -> list[Agent]:
-    """Return agents of different sizes, the largest first."""
-    large = [int(chunks * share) for share in LARGE_SHARES[: max(0, count - 1)]]
+def agents_of(count: int, chunks: int, sizes: Sequence[int] = ()) -> list[Agent]:
+    """Return agents of different sizes: those that are given, or the shares of the largest; then equal ones."""
+    large = list(sizes) or [int(chunks * share) for share in LARGE_SHARES[: max(0, count - 1)]]
     small = max(1, (chunks - sum(large)) // (count - len(large)))
-    sizes = [*large, *[small] * (count - len(large))]
-    starts = itertools.accumulate([0, *sizes])
+    every = [*large, *[small] * (count - len(large))]
+    starts = itertools.accumulate([0, *every])
     return [
         Agent(f"agent-{n:05d}", size, start)
-        for n, (size, start) in enumerate(zip(sizes, starts, strict=False))
+        for n, (size, start) in enumerate(zip(every, starts, strict=False))
     ]
 
 

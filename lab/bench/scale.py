@@ -163,9 +163,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tables = []
     with tempfile.TemporaryDirectory(prefix="memoriter-scale-", dir=options.folder) as name:
         folder = Path(name)
-        if options.url and not options.only_gateways:
+        if options.url and options.curve:
+            tables.append(_curve(options, folder))
+        elif options.url and not options.only_gateways:
             tables.append(_many_agents(options, folder))
-        if options.url:
+        if options.url and not options.curve:
             tables.append(
                 gateways.measure(
                     options.url,
@@ -195,6 +197,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--questions", type=int, default=100, help="Searches of each kind (default: 100).")
     parser.add_argument(
         "--only-gateways", action="store_true", help="Measure only the gateways on the server."
+    )
+    parser.add_argument(
+        "--curve",
+        type=int,
+        nargs="+",
+        default=(),
+        help="Measure searches of agents with these numbers of chunks.",
     )
     parser.add_argument("--seconds", type=float, default=30.0, help="Time of each throughput (default: 30).")
     parser.add_argument(
@@ -231,6 +240,23 @@ def _many_agents(options: argparse.Namespace, folder: Path) -> str:
         *_sqlite_costs([group[0] for group in groups], folder, questions),
     ]
     return "\n\n".join((loading, _cost_table(costs), _size_table(loader.sizes(), options.chunks))).strip()
+
+
+def _curve(options: argparse.Namespace, folder: Path) -> str:
+    """Return what a search costs in agents of different sizes, in a database that is full of others."""
+    open_server(options.url, connections=1)  # creates the schema
+    agents, loader = agents_of(options.agents, options.chunks, options.curve), Loader(options.url)
+    if not loader.is_loaded(agents):
+        loader.load(agents)
+        loader.build_graph()
+    writer = Writer(seed=3)
+    measured = Measured(options.url, folder, [writer.question() for _ in range(options.questions)])
+    return _cost_table(
+        [
+            cost(f"Postgres, search, {agent.chunks:,} chunks", measured.searches([agent]), measured.process)
+            for agent in agents[: len(options.curve)]
+        ]
+    )
 
 
 def _postgres_costs(groups: Sequence[Sequence[Agent]], measured: Measured, loader: Loader) -> Iterator[Cost]:

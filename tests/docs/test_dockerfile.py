@@ -129,7 +129,19 @@ def test_hadolint_finds_nothing() -> None:
 @pytest.mark.parametrize("name", ["compose.yaml", "kubernetes.yaml"])
 def test_the_examples_for_postgres_name_the_port_and_the_setting(name: str) -> None:
     text = (ROOT / "examples" / "postgres" / name).read_text(encoding="utf-8")
-    assert yaml.safe_load(text)
+    assert all(yaml.safe_load_all(text))
     assert "MEMORITER_STORE__URL" in text
     assert "8377" in text
     assert "memoriter, serve, --host, 0.0.0.0" in text
+
+
+def test_the_gateways_of_the_compose_file_are_built_and_are_no_superusers() -> None:
+    services = yaml.safe_load((ROOT / "examples" / "postgres" / "compose.yaml").read_text())["services"]
+    url = services["gateway"]["environment"]["MEMORITER_STORE__URL"]
+    assert (services["gateway"]["build"], url.split(":")[1]) == ("../..", "//memoriter")
+
+
+def test_the_manifest_has_a_service_for_the_gateways() -> None:
+    deployment, service = yaml.safe_load_all((ROOT / "examples" / "postgres" / "kubernetes.yaml").read_text())
+    pods = deployment["spec"]["template"]["metadata"]["labels"]
+    assert (service["kind"], service["spec"]["selector"]) == ("Service", pods)

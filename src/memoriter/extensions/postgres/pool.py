@@ -7,6 +7,7 @@ search could not answer without the server meanwhile.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -20,6 +21,15 @@ from memoriter.errors import StoreLocked
 
 #: An idle connection is closed after this time, when another one is returned.
 MAX_IDLE_S = 300.0
+
+
+def _as_sentence(record: logging.LogRecord) -> bool:
+    """Say what the driver reports when a server ends: it prints the state of its objects."""
+    record.msg, record.args = "A connection to the Postgres server was lost while it was in use.", ()
+    return True
+
+
+logging.getLogger("psycopg").addFilter(_as_sentence)
 
 
 class Pool:
