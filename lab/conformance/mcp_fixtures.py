@@ -16,9 +16,9 @@ import mcp_types as types
 import uvicorn
 
 from memoriter.config import load
-from memoriter.server import mcp
+from memoriter.extensions.mcp import server as mcp_server
+from memoriter.extensions.mcp.server import Context, McpServer
 from memoriter.server.http.gateway import Gateway, SettingsLoader
-from memoriter.server.mcp.server import Context, McpServer
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 WAV = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
@@ -145,7 +145,7 @@ class FixtureServer(McpServer):
 
 def main() -> None:
     """Serve until the process ends."""
-    mcp.build = lambda get_agent, **options: FixtureServer(get_agent, name="memoriter", **options)
+    mcp_server.McpServer = FixtureServer  # type: ignore[misc]
     folder = Path(tempfile.mkdtemp(prefix="memoriter-conformance-"))
     (folder / "MEMORY.md").write_text("# Notes\n\nThe fixtures of the suite are not in the memory.\n")
     settings = load(arguments={"workspace": folder, "home": folder / "home", "embedding.provider": "none"})
