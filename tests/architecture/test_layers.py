@@ -82,6 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sessions",
         "index",
         "search",
+        "recall",
         "entries",
         "engines",
         "memory",

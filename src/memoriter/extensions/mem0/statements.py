@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memoriter.extensions.passport.formats import lines_of_mem0
 from memoriter.importing import Source, import_statements, report_of
 
 if TYPE_CHECKING:
@@ -26,8 +27,13 @@ class Mem0Importer:
         return any('"memory"' in text[:START_CHARS] for text in source.texts)
 
     def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import the statements."""
-        entries = import_statements(memory, source, dry_run=dry_run)
+        """Import the statements. What memoriter had exported for mem0 becomes what it was."""
+        lines = [line for records in source.records for line in lines_of_mem0(records)]
+        entries = (
+            memory.entries.import_("\n".join(lines), dry_run=dry_run)
+            if lines
+            else import_statements(memory, source, dry_run=dry_run)
+        )
         return report_of(memory, self.program, source, (), entries, dry_run=dry_run)
 
 

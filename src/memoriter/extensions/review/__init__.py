@@ -11,7 +11,7 @@ extension = Extension(
     commands={
         **{
             name: Offer(f"{_COMMANDS}:{name}_command", group="Entries")
-            for name in ("history", "staged", "approve", "reject", "export")
+            for name in ("history", "staged", "approve", "reject")
         },
         "recalls": Offer(f"{_COMMANDS}:recalls_command", group="Agents"),
         "why": Offer(f"{_COMMANDS}:why_command", group="Agents"),

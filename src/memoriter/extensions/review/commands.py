@@ -1,16 +1,13 @@
-"""Commands by which the owner reviews the memory: changes, approval, the recall ledger, export and cleanup."""
+"""Commands by which the owner reviews the memory: changes, approval, the recall ledger and cleanup."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memoriter.cli import entry_tables, render
 from memoriter.cli.context import Json
-from memoriter.cli.entries import Here, MinImportance, Tags, Type, split, workspace_of
 from memoriter.extensions.review import tables
 
 if TYPE_CHECKING:
@@ -21,14 +18,13 @@ AllStaged = Annotated[bool, typer.Option("--all", help="All staged entries.")]
 
 (
     history_command,
-    export_command,
     cleanup_command,
     recalls_command,
     why_command,
     staged_command,
     approve_command,
     reject_command,
-) = (typer.Typer(add_completion=False) for _ in range(8))
+) = (typer.Typer(add_completion=False) for _ in range(7))
 
 
 @history_command.command(epilog="Example: memoriter history 1f0c2a9e")
@@ -46,36 +42,6 @@ def history(
         lambda tools: {"history": list(map(tools.entries.EventJson.model_validate, events))},
         lambda: tables.events(events),
     )
-
-
-@export_command.command(
-    epilog="Example: memoriter export --output entries.jsonl --min-importance 4 --tags work"
-)
-def export(
-    context: typer.Context,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write (default: standard output).")
-    ] = None,
-    type_: Type = None,
-    tags: Tags = "",
-    min_importance: MinImportance = 0,
-    here: Here = False,
-    as_json: Json = False,
-) -> None:
-    """Export entries with their history as JSON lines. Filters select some of them."""
-
-    with context.obj.memory() as memory:
-        workspace = workspace_of(memory, here)
-        lines = memory.entries.export(
-            type_, tags=split(tags), min_importance=min_importance, workspace=workspace
-        )
-        if output is None:
-            for line in lines:
-                sys.stdout.write(line + "\n")
-            return
-        total = tables.write_private(output, lines)
-    text = f"Exported {entry_tables.count_entries(total)} to {output}."
-    render.show(as_json, {"total": total, "path": output}, text)
 
 
 @cleanup_command.command()
