@@ -1,0 +1,16 @@
+"""`memoriter evaluate`: is this memory any good? Questions that its own lines answer, asked on this machine."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="evaluate",
+    commands={
+        "evaluate": Offer(
+            "memoriter.extensions.evaluate.command:command",
+            group="Search",
+            summary="Measure how well your own notes are found.",
+        )
+    },
+)
