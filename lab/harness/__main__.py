@@ -1,0 +1,136 @@
+"""Try an adapter on one conversation: `python -m lab.harness omnimemeval|amb|memorybench --source DIR`.
+
+The question is answered if the right message is among what the adapter returns. No language model is used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from memoriter.config import load
+from memoriter.server.http.gateway import SettingsLoader
+from memoriter.server.http.serve import GatewayServer
+
+HERE = Path(__file__).parent
+MESSAGES = [
+    {"role": "user", "content": "Caroline: I went to a support group yesterday.", "chat_time": "2023-05-07"},
+    {"role": "assistant", "content": "Melanie: That is great! I painted a lake sunrise last year."},
+    {
+        "role": "user",
+        "content": "Caroline: I want to study counselling next term.",
+        "chat_time": "2023-05-08",
+    },
+    {"role": "assistant", "content": "Melanie: My kids and I went camping by the river in June."},
+]
+QUESTION, WANTED = "What did Melanie paint?", "lake sunrise"
+
+
+@contextmanager
+def gateway(folder: Path) -> Iterator[tuple[str, str]]:
+    """Run a gateway, and yield its address and a token."""
+    workspace = folder / "notes"
+    workspace.mkdir()
+    arguments = {"workspace": workspace, "home": folder / "home", "gateway.port": 0}
+    server, ready = (
+        GatewayServer(SettingsLoader(load(arguments=arguments), None, arguments)),
+        threading.Event(),
+    )
+    thread = threading.Thread(target=server.run, args=(ready.set,))
+    thread.start()
+    try:
+        ready.wait(60)
+        yield server.address, server.gateway.tokens.create("admin")[1]
+    finally:
+        server.stop()
+        thread.join()
+
+
+def omnimemeval(source: Path, folder: Path) -> str:
+    """Use the harness's own client of mem0, unmodified."""
+    with gateway(folder) as (address, token):
+        os.environ |= {"MEM0_API_KEY": token, "MEM0_BASE_URL": f"{address}/mem0"}
+        sys.path.insert(0, str(source / "scripts"))
+        from client_factory.registry import create_client  # type: ignore[import-not-found]
+
+        client = create_client("mem0")
+        client.add(MESSAGES, "conv-26")
+        found = str(client.search(QUESTION, "conv-26", 5))
+        client.delete_all("conv-26")
+        assert client.search(QUESTION, "conv-26", 5) == "", "delete_all left something"
+    return found
+
+
+def amb(source: Path, folder: Path) -> str:
+    """Use our provider with the harness's classes."""
+    sys.path.insert(0, str(source / "src"))
+    import types
+
+    package = types.ModuleType("memory_bench.memory")  # its own imports every other product
+    package.__path__ = [str(source / "src" / "memory_bench" / "memory")]
+    sys.modules["memory_bench.memory"] = package
+    from memory_bench.models import Document  # type: ignore[import-not-found]
+
+    from lab.harness.agent_memory_benchmark import MemoriterProvider
+
+    provider = MemoriterProvider()
+    provider.prepare(folder)
+    text = "\n".join(message["content"] for message in MESSAGES)
+    provider.ingest([Document("session-1", text, user_id="conv-26", timestamp="2023-05-08T13:56:00")])
+    documents, _ = provider.retrieve(QUESTION, 5, "conv-26")
+    others, _ = provider.retrieve(QUESTION, 5, "conv-30")
+    provider.cleanup()
+    assert others == [], "another user sees this conversation"
+    return "\n".join(document.content for document in documents)
+
+
+def memorybench(source: Path, folder: Path) -> str:
+    """Run our provider in the harness's tree, with Node, which strips the types."""
+    place = folder / "src" / "providers" / "memoriter"
+    place.mkdir(parents=True)
+    (folder / "src" / "types").symlink_to(source / "src" / "types")
+    (place / "index.ts").write_text((HERE / "memorybench.ts").read_text())
+    (folder / "try.mts").write_text(
+        'import { MemoriterProvider } from "./src/providers/memoriter/index.ts"\n'
+        "const provider = new MemoriterProvider()\n"
+        'await provider.initialize({ apiKey: "" })\n'
+        f"const messages = {MESSAGES!r}\n"
+        'await provider.ingest([{ sessionId: "s1", messages }], { containerTag: "conv-26" })\n'
+        f'const found = await provider.search("{QUESTION}", {{ containerTag: "conv-26", limit: 5 }})\n'
+        "console.log(JSON.stringify(found))\n"
+        'await provider.clear("conv-26")\n'
+    )
+    with gateway(folder) as (address, token):
+        environment = {**os.environ, "MEMORITER_URL": address, "MEMORITER_TOKEN": token}
+        node = os.environ.get("NODE", "node")
+        command = [node, "--experimental-strip-types", str(folder / "try.mts")]
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+HARNESSES = {"omnimemeval": omnimemeval, "amb": amb, "memorybench": memorybench}
+
+
+def main() -> int:
+    """Try one adapter."""
+    parser = argparse.ArgumentParser(prog="python -m lab.harness", description=__doc__)
+    parser.add_argument("harness", choices=HARNESSES)
+    parser.add_argument("--source", type=Path, required=True, help="a checkout of the harness")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="memoriter-harness-") as folder:
+        found = HARNESSES[options.harness](options.source.resolve(), Path(folder))
+    print(found)
+    print("found" if WANTED in found else "not found")
+    return 0 if WANTED in found else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
