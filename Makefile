@@ -21,7 +21,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix browser integration openclaw screenshots page-figures conformance bench evals soak docs release clean peers figures
+.PHONY: help setup demo test check fix browser integration openclaw windows screenshots page-figures conformance bench evals soak docs release clean peers figures
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
@@ -49,6 +49,8 @@ check: $(READY)  ## lint, formatting, types, generated docs, words, links, size
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32 src/memoriter
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin src/memoriter
 	$(BIN)/python docs/generate.py --check
 	$(BIN)/python docs/check_words.py
 	$(BIN)/python -m lab.house
@@ -120,6 +122,13 @@ integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(TSC)  ## run th
 # SUITE=mcp runs one. SOURCES=DIR names a folder with checkouts of the suites that no package contains.
 conformance: $(READY)  ## run other projects' test suites against memoriter and print one table
 	$(BIN)/python -m lab.conformance $(SUITE) $(if $(SOURCES),--sources $(SOURCES))
+
+# Wine runs a CPython for Windows; lab/windows.py says what that shows and what not.
+windows: $(READY)  ## run the test suite with a Windows Python under Wine (SHORT=1: only what differs between systems)
+	@command -v wine x86_64-w64-mingw32-gcc >/dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+	  apt-get -qq install --no-install-recommends -y wine wine64 gcc-mingw-w64-x86-64-win32 >/dev/null; } \
+	  || { echo "This needs Wine and mingw, but installing them failed. Install them and try again." >&2; exit 1; }
+	$(BIN)/python -m lab.windows $(if $(SHORT),--short)
 
 # Hours. Interrupt it at any time: `make soak RESUME=1` continues, and `python -m lab.soak report` writes the page.
 soak: $(READY)  ## run the soak: kills, power cuts, faults, damage, erasure, fuzzing, mutation; long state-machine tests

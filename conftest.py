@@ -62,6 +62,36 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if _ONLY_INTEGRATION.search(collection_path.read_text("utf-8")) else None
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests of what Windows does not have."""
+    marker = item.get_closest_marker("posix")
+    if marker and sys.platform == "win32":
+        pytest.skip(f"not on Windows: {marker.args[0]}")
+
+
+if sys.platform == "win32":
+    _TESTS = str(Path(__file__).with_name("tests"))
+    _read_text, _write_text = Path.read_text, Path.write_text
+
+    # Tests mean the same bytes on every system. The package itself has to name the encoding and the end of a line.
+    def read_text(self: Path, encoding: str | None = None, errors: str | None = None) -> str:
+        is_test = sys._getframe(1).f_code.co_filename.startswith(_TESTS)
+        return _read_text(self, encoding or ("utf-8" if is_test else None), errors)
+
+    def write_text(
+        self: Path,
+        data: str,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> int:
+        if sys._getframe(1).f_code.co_filename.startswith((_TESTS, __file__)):
+            encoding, newline = encoding or "utf-8", newline or "\n"
+        return _write_text(self, data, encoding, errors, newline)
+
+    Path.read_text, Path.write_text = read_text, write_text  # type: ignore[method-assign]
+
+
 def pytest_collection_finish() -> None:
     """Exclude the loaded modules from garbage collection. A full collection takes a second otherwise."""
     gc.collect()
@@ -95,7 +125,9 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, new_home: Callable[[], Pa
     for name in list(os.environ):
         if name.startswith(PREFIXES) and name not in KEPT_VARIABLES:
             monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(new_home()))
+    home = str(new_home())
+    monkeypatch.setenv("HOME", home)
+    monkeypatch.setenv("USERPROFILE", home)  # the same on Windows
     # Tests of the resident process switch it on and stop it.
     monkeypatch.setenv("MEMORITER_RESIDENT__ENABLED", "false")
 
@@ -222,9 +254,22 @@ class ForkServer:
             self._server = None
 
 
+def _run_process(
+    arguments: list[str], environment: Mapping[str, str], data: bytes = b"", cwd: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command line in a process, where the system cannot fork."""
+    command = [sys.executable, "-m", "memoriter", *arguments]
+    return subprocess.run(
+        command, input=data, capture_output=True, env=dict(environment), cwd=cwd, check=False
+    )
+
+
 @pytest.fixture(scope="session")
 def run_forked() -> Iterator[RunForked]:
     """Run the command line in a fork of a process that has loaded everything, because imports take most of the time."""
+    if not hasattr(os, "fork"):
+        yield _run_process
+        return
     server = ForkServer()
     yield server.run
     server.close()

@@ -11,6 +11,7 @@ import pytest
 from memoriter.files import durable
 
 
+@pytest.mark.posix("folders are not synced there")
 def test_a_file_and_its_new_folders_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced, sync = list[int](), os.fsync
 
@@ -26,6 +27,7 @@ def test_a_file_and_its_new_folders_are_synced(tmp_path: Path, monkeypatch: pyte
     assert file.read_bytes() == b"{}"
 
 
+@pytest.mark.posix("files have no modes")
 @pytest.mark.parametrize("umask", [0o000, 0o077, 0o277])
 def test_a_file_is_private_unless_a_mode_is_given(tmp_path: Path, umask: int) -> None:
     file, open_to_all = tmp_path / "new" / "file", tmp_path / "open"

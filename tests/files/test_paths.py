@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memoriter.errors import NotFound, PathRefused, SourceError
-from memoriter.files import paths
+from memoriter.files import paths, platform
 from memoriter.files.paths import MAX_DEPTH, MAX_NAME_BYTES, open_folder, open_inside, path_parts
 
 OUTSIDE = "is refused. Use a path relative to the folder, without '..' and hidden names."
@@ -21,8 +21,8 @@ LINK = "is not a folder, or it is a symbolic link. Links are not followed."
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Run a test with relative opening, and with the checks for systems that lack it."""
     if request.param != "as on Linux":
-        monkeypatch.setattr(paths, "_CAN_PIN", False)
-        monkeypatch.setattr(paths, "_CAN_WALK", False)
+        monkeypatch.setattr(platform, "CAN_PIN", False)
+        monkeypatch.setattr(platform, "CAN_WALK", False)
     return str(request.param)
 
 

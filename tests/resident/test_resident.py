@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import select
 import shutil
 import signal
@@ -22,6 +21,8 @@ import pytest
 
 import memoriter
 from memoriter.resident import client
+
+pytestmark = pytest.mark.posix("terminals, signals and Unix sockets; test_loopback.py is for all systems")
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -170,7 +171,7 @@ def test_a_command_is_printed_for_the_terminal_of_its_caller(home: Home) -> None
     colour = "\x1b[1;36m"
     home.environment.pop("NO_COLOR", None)
     for variables, coloured in (({"NO_COLOR": "1"}, False), ({}, True), ({"NO_COLOR": "1"}, False)):
-        output, terminal = pty.openpty()
+        output, terminal = os.openpty()
         command = [sys.executable, "-m", "memoriter", "search", "when do backups run"]
         environment = {**home.environment, "TERM": "xterm-256color", **variables}
         with subprocess.Popen(

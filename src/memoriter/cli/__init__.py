@@ -54,9 +54,9 @@ def _prepare_output() -> None:
     """Write UTF-8 to files and pipes. A character that the terminal cannot show becomes a question mark."""
     from io import TextIOWrapper
 
-    if isinstance(sys.stdout, TextIOWrapper):
-        encoding = None if sys.stdout.isatty() else "utf-8"
-        sys.stdout.reconfigure(encoding=encoding, errors="replace")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
 
 
 def _answer_hook(command: HookCommand, arguments: list[str]) -> NoReturn:

@@ -23,6 +23,7 @@ from memoriter.config.search import CollectionSettings
 from memoriter.config.settings import keys
 from memoriter.errors import ConfigError, UntrustedConfig
 from memoriter.extension import extensions, resolve
+from memoriter.files.platform import READ, open_plain
 
 Convert = Callable[[object], Mapping[str, object]]
 
@@ -81,9 +82,8 @@ def read(path: Path, *, follow_links: bool) -> str | None:
     The file of a workspace may come from a stranger. It must not be a link to another file, and a pipe in its place
     must not block.
     """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | (0 if follow_links else getattr(os, "O_NOFOLLOW", 0))
     try:
-        with os.fdopen(os.open(path, flags), "rb") as file:
+        with os.fdopen(os.open(path, READ) if follow_links else open_plain(path), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"The settings file {printable(path)} is not a regular file.")
             data = file.read(MAX_FILE_BYTES + 1)

@@ -5,6 +5,7 @@ Later places win: defaults, the owner's file, the workspace's file, the environm
 
 from __future__ import annotations
 
+import contextlib
 import os
 import reprlib
 from collections.abc import Iterator, Mapping
@@ -19,6 +20,7 @@ from memoriter.config.layers import Layer, Value, printable, read
 from memoriter.config.settings import Settings, full_settings, keys
 from memoriter.config.store import DEFAULT_TENANT, working_copy
 from memoriter.errors import BackupError, BadArgument, ConfigError, UntrustedConfig
+from memoriter.files.platform import is_own
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -166,12 +168,9 @@ def find_workspace(folder: Path) -> Path | None:
     if (folder / layers.WORKSPACE_FILE).exists():
         return folder
     for above in folder.parents:
-        try:
-            status = (above / layers.WORKSPACE_FILE).lstat()
-        except OSError:
-            continue
-        if os.name != "posix" or status.st_uid == os.getuid():
-            return above
+        with contextlib.suppress(OSError):
+            if is_own(above / layers.WORKSPACE_FILE):
+                return above
     return None
 
 

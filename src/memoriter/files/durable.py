@@ -3,7 +3,7 @@
 The new content is written to a temporary file in the same folder and synced. The temporary file then replaces the
 target, and the folder is synced. Notes, which people edit at the same time, are written by ``edits``.
 
-Hooks must start quickly, so this module imports nothing but ``shared``.
+Hooks must start quickly, so this module imports only two others.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from memoriter.files import shared
+from memoriter.files import platform, shared
 
 _counter = itertools.count()
 
@@ -31,17 +30,17 @@ def write(path: Path, data: bytes, *, mode: int = 0o600, unless: Callable[[], bo
         try:
             if unless():
                 return False
-            temporary.replace(path)
+            platform.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        platform.sync_path(path.parent)
         return True
 
 
 def remove(path: Path) -> None:
     """Remove a state file. Raises `FileNotFoundError` if it does not exist."""
     with shared.changing(path):
-        path.unlink()
+        platform.sharing(path.unlink)
 
 
 def write_beside(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> Path:
@@ -59,7 +58,7 @@ def write_beside(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> P
             for piece in pieces:
                 file.write(piece)
             file.flush()
-            os.fsync(descriptor)
+            platform.sync_file(descriptor)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
@@ -71,18 +70,8 @@ def make_folder(folder: Path) -> None:
     missing = list(itertools.takewhile(lambda at: not at.is_dir(), (folder, *folder.parents)))
     for new in reversed(missing):
         new.mkdir(mode=0o700, exist_ok=True)
-        sync_folder(new.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to disk."""
-    if sys.platform == "win32":
-        return  # folders cannot be opened there, and NTFS journals names
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        platform.make_private(new)
+        platform.sync_path(new.parent)
 
 
 def remove_temporary_files(folder: Path, older_than: float) -> None:

@@ -22,9 +22,10 @@ from pathlib import Path
 
 from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError
 from memoriter.files import shared
-from memoriter.files.durable import sync_folder, write_beside
+from memoriter.files.durable import write_beside
 from memoriter.files.locks import LOCK_WAIT_S, file_lock
 from memoriter.files.paths import open_resolved
+from memoriter.files.platform import open_plain, rename_without_replacing, replace, sharing, sync_path
 from memoriter.sentences import sentence
 
 __all__ = ["append", "digest", "move", "read", "remove", "sweep", "update", "write"]
@@ -99,8 +100,8 @@ def remove(path: Path, check: CheckText) -> str:
     """Remove a note and return its text. ``check`` raises if this is another version than expected."""
     with shared.changing(path), _existing(path, check) as note:
         text = _checked(note, path, check)
-        note.unlink()
-        sync_folder(note.parent)
+        sharing(note.unlink)
+        sync_path(note.parent)
         return text
 
 
@@ -116,8 +117,8 @@ def move(path: Path, target: Path, check: CheckText) -> str | None:
             rename_without_replacing(note, new)
         except FileExistsError:
             return None
-        sync_folder(new.parent)
-        sync_folder(note.parent)
+        sync_path(new.parent)
+        sync_path(note.parent)
         return text
 
 
@@ -194,13 +195,13 @@ def _replace(note: Path, path: Path, old: bytes | None, new: bytes) -> bool:
         if old is None:
             rename_without_replacing(temporary, note)
         else:
-            temporary.replace(note)
+            replace(temporary, note)
     except FileExistsError:
         return False
     finally:
         temporary.unlink(missing_ok=True)
     try:
-        sync_folder(note.parent)
+        sync_path(note.parent)
     except OSError:
         _restore(note, old)  # it is unknown what is on disk
         raise
@@ -222,20 +223,6 @@ def _restore(note: Path, old: bytes | None) -> None:
             write_beside(note, [old], mode=_mode(note)).replace(note)
 
 
-def rename_without_replacing(source: Path, target: Path) -> None:
-    """Rename a file. Raises `FileExistsError` if the new name is taken."""
-    try:
-        os.link(source, target)
-    except FileExistsError:
-        raise
-    except OSError:  # a disk without hard links
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
-        source.rename(target)
-    else:
-        source.unlink()
-
-
 # ---- bytes -----------------------------------------------------------------------------------------------------
 
 
@@ -255,7 +242,7 @@ def _sweep(folder: Path) -> None:
 
 def _load(note: Path, path: Path) -> bytes | None:
     try:
-        descriptor = os.open(note, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = open_plain(note)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from memoriter.errors import LockTimeout, WriteError
-from memoriter.files import shared
+from memoriter.files import platform, shared
 from memoriter.files.durable import make_folder
 
 LOCK_WAIT_S = 10.0
@@ -44,10 +45,10 @@ def file_lock(
     between two attempts, returns true. Exceptions of ``give_up`` are passed on. Raises `OSError` when the lock
     cannot be created.
     """
-    if path.is_dir() and sys.platform != "win32":
-        held = _locked_folder(path)
+    if not path.is_dir():
+        held = _locked_file(path)
     else:
-        held = _locked_file(path / ".memoriter.lock" if path.is_dir() else path)
+        held = _locked_folder(path) if platform.CAN_LOCK_FOLDERS else _locked_file(_lock_file_of(path))
     with held as try_lock, shared.locking(path) as try_lock_elsewhere:
         end, pause = time.monotonic() + timeout_s, 0.001
         while not (try_lock() and try_lock_elsewhere()):
@@ -81,21 +82,25 @@ def state_errors(folder: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _locked_folder(folder: Path) -> Iterator[Callable[[], bool]]:
-    import fcntl
-
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    held = list[int]()
 
     def try_lock() -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+        with contextlib.suppress(BlockingIOError):
+            if not held:
+                held.append(platform.lock_folder(str(folder), wait=False))
+        return bool(held)
 
     try:
         yield try_lock
     finally:
-        os.close(descriptor)
+        for descriptor in held:
+            os.close(descriptor)
+
+
+def _lock_file_of(folder: Path) -> Path:
+    """Return the file that stands for a folder where folders cannot be locked. It is not among people's notes."""
+    name = hashlib.sha256(os.path.normcase(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()
+    return Path(tempfile.gettempdir(), "memoriter-locks", name[:32])
 
 
 @contextlib.contextmanager

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import os
 import stat
-import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,19 +17,13 @@ from itertools import takewhile
 from pathlib import Path
 
 from memoriter.errors import NotFound, PathRefused, SourceError
+from memoriter.files import platform
 
 #: Bytes of one part of a path. This leaves room for the suffix of a temporary file.
 MAX_NAME_BYTES = 200
 MAX_DEPTH = 16
 
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
-# Opening a pipe must not wait for its writer, and a terminal must not become the controlling terminal.
-_FILE = os.O_RDONLY | _NOFOLLOW | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-_FILE |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-_CAN_WALK = os.open in os.supports_dir_fd and bool(_NOFOLLOW)
 _PINNED = ("/", "proc", "self", "fd")
-_CAN_PIN = sys.platform == "linux" and Path("/proc/self/fd").is_dir()
 
 
 def path_parts(path: str) -> tuple[str, ...]:
@@ -43,6 +36,10 @@ def path_parts(path: str) -> tuple[str, ...]:
             )
         if any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in part):
             raise PathRefused(f"{path[:200]!r} is refused because it contains invisible characters.")
+        if platform.is_reserved(part):
+            raise PathRefused(
+                f"{path[:200]!r} is refused because {part!r} is the name of a device on this system."
+            )
         if len(part.encode()) > MAX_NAME_BYTES:
             raise PathRefused(
                 f"{path[:80]!r}… is refused because a name is longer than {MAX_NAME_BYTES} bytes."
@@ -55,11 +52,11 @@ def path_parts(path: str) -> tuple[str, ...]:
 @contextlib.contextmanager
 def open_folder(root: Path, parts: Sequence[str], *, make: bool = False) -> Iterator[Path]:
     """Open the folder ``root/parts`` and yield a path that keeps pointing to it. Links below the root are refused."""
-    if not _CAN_PIN:
+    if not platform.CAN_PIN:
         yield _checked_folder(root, parts, make=make)
         return
     try:
-        descriptor = os.open(root, _FOLDER)
+        descriptor = os.open(root, platform.FOLDER)
     except OSError as error:
         raise _folder_error(error, root.name) from error
     try:
@@ -86,8 +83,8 @@ def open_resolved(folder: Path, *, make: bool = False) -> Iterator[Path]:
     top = missing[-1].parent if missing else folder
     with open_folder(top, ()) as pinned:
         # The system knows the path of an open folder. Some disks ignore case.
-        found = os.readlink(pinned) if _CAN_PIN else str(pinned)  # noqa: PTH115 - a text is compared
-        if found.casefold() != str(top).casefold():
+        found = os.readlink(pinned) if platform.CAN_PIN else str(pinned)  # noqa: PTH115 - a text is compared
+        if not platform.same_path(found, str(top)):
             raise PathRefused(f"{folder} leads through a symbolic link now. Links are not followed.")
         with open_folder(pinned, [at.name for at in reversed(missing)], make=make) as inner:
             yield inner
@@ -99,7 +96,7 @@ def _inner(folder: int, name: str, *, make: bool) -> int:
             os.mkdir(name, 0o700, dir_fd=folder)
             os.fsync(folder)
     try:
-        return os.open(name, _FOLDER | _NOFOLLOW, dir_fd=folder)
+        return os.open(name, platform.FOLDER | platform.NOFOLLOW, dir_fd=folder)
     except OSError as error:
         raise _folder_error(error, name) from error
 
@@ -110,7 +107,7 @@ def _checked_folder(root: Path, parts: Sequence[str], *, make: bool) -> Path:
         folder /= part
         if make:
             folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.is_symlink():
+        if folder.is_symlink() or not platform.same_path(str(folder.resolve()), str(folder)):
             raise PathRefused(f"{part!r} is a symbolic link. Links are not followed.")
         if not folder.is_dir():
             raise NotFound(f"The folder {part!r} does not exist.")
@@ -132,7 +129,9 @@ def open_inside(root: str, relative: str) -> Iterator[int]:
     ``root`` is a resolved path. Links in it or below it, which must have been made since, are refused.
     """
     try:
-        descriptor = _walk(root, relative.split("/")) if _CAN_WALK else _open_and_compare(root, relative)
+        descriptor = (
+            _walk(root, relative.split("/")) if platform.CAN_WALK else _open_and_compare(root, relative)
+        )
     except OSError as error:
         raise _file_error(error) from error
     try:
@@ -144,15 +143,15 @@ def open_inside(root: str, relative: str) -> Iterator[int]:
 
 
 def _walk(root: str, parts: list[str]) -> int:
-    folder = os.open(root, _FOLDER | _NOFOLLOW)
+    folder = os.open(root, platform.FOLDER | platform.NOFOLLOW)
     try:
         if os.path.realpath(root) != root or not os.path.samestat(os.fstat(folder), os.lstat(root)):
             raise OSError(errno.ELOOP, "a link")
         for part in parts[:-1]:
-            inner = os.open(part, _FOLDER | _NOFOLLOW, dir_fd=folder)
+            inner = os.open(part, platform.FOLDER | platform.NOFOLLOW, dir_fd=folder)
             os.close(folder)
             folder = inner
-        return os.open(parts[-1], _FILE, dir_fd=folder)
+        return os.open(parts[-1], platform.READ | platform.NOFOLLOW, dir_fd=folder)
     finally:
         os.close(folder)
 
@@ -160,7 +159,7 @@ def _walk(root: str, parts: list[str]) -> int:
 def _open_and_compare(root: str, relative: str) -> int:
     """Open a file, then check that its path still leads to it. For systems without relative opening."""
     path = Path(root, relative)
-    descriptor = os.open(path, _FILE)
+    descriptor = platform.open_plain(path)
     real = Path(os.path.realpath(path))
     if real != path or not os.path.samestat(os.fstat(descriptor), real.lstat()):
         os.close(descriptor)

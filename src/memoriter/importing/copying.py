@@ -20,9 +20,9 @@ from typing import Any, BinaryIO, Literal
 
 from memoriter.errors import NotFound, SourceError
 from memoriter.files import shared
-from memoriter.files.durable import make_folder, sync_folder, write_beside
-from memoriter.files.edits import rename_without_replacing
+from memoriter.files.durable import make_folder, write_beside
 from memoriter.files.paths import open_folder
+from memoriter.files.platform import open_plain, rename_without_replacing, sync_path
 from memoriter.records import Imported
 from memoriter.text.redaction import clean_values, redact
 
@@ -158,7 +158,7 @@ def remove_copy(root: Path, target: Path, version: str) -> bool:
                 same = hashlib.sha256(existing.read()).hexdigest() == version
             if same:
                 file.unlink()
-                sync_folder(folder)
+                sync_path(folder)
             return same
     except (NotFound, SourceError):
         return False
@@ -236,16 +236,14 @@ def _write(step: ImportStep, root: Path, transcript: SealedTranscript | None) ->
             ) from error
         finally:
             temporary.unlink(missing_ok=True)
-        sync_folder(folder)
+        sync_path(folder)
 
 
 @contextlib.contextmanager
 def _open_regular(source: Path) -> Iterator[BinaryIO]:
     """Open a regular file without following links."""
     try:
-        descriptor = os.open(
-            source, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-        )
+        descriptor = open_plain(source)
     except OSError as error:
         raise SourceError(f"Cannot read {source}: {error.strerror or error}.") from error
     with os.fdopen(descriptor, "rb") as file:

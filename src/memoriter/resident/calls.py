@@ -9,8 +9,9 @@ import os
 import sys
 import time
 
+from memoriter.files.platform import DeadlineMissed, start_detached, within
 from memoriter.resident import client
-from memoriter.resident.client import Connection, DeadlineMissed, TimeLimit, Unavailable
+from memoriter.resident.client import Connection, Unavailable
 from memoriter.resident.command_line import find_home
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from memoriter.resident.command_line import CommandLine, HookCommand
 
 #: Commands that the resident process runs: they only read, ask nothing and print one answer.
-COMMANDS = ("search", "get", "why", "status")
+COMMANDS = ("search", "get", "why")
 #: Share of the time for an answer after which a hook for the end of a turn queues the session itself.
 QUEUEING_SHARE = 0.5
 #: Events that wait for text. The others only queue a session.
@@ -36,14 +37,13 @@ def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
     """Let the resident process run a command and print its output; return its status, None if it could not."""
     if line.command not in COMMANDS or line.unknown or {"-h", "--help"} & {*line.words}:
         return None
-    if not can_serve(line.options):
+    if client.is_off(line.options, os.environ):
         return None
     home = find_home(line.options, os.environ)
     if "home" in line.options and not os.path.isdir(home):  # noqa: PTH112 - pathlib is slow
         return None  # the command says so; the process would create it
     try:
-        with TimeLimit(client.wait_s()):
-            connection = Connection(home)
+        connection = within(client.wait_s(), lambda: Connection(home))
         result = connection.ask(
             {
                 "operation": "command",
@@ -64,11 +64,6 @@ def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
     return result["status"] if isinstance(result["status"], int) else 1
 
 
-def can_serve(options: Mapping[str, str]) -> bool:
-    """Return whether asking is worth trying: the system can do it, and the owner has not switched it off."""
-    return hasattr(os, "posix_spawn") and hasattr(os, "geteuid") and not client.is_off(options, os.environ)
-
-
 # ---- hooks -----------------------------------------------------------------------------------------------------
 
 
@@ -82,28 +77,35 @@ class Unanswered(Exception):
 
 def answer_hook(command: HookCommand, arguments: Sequence[str]) -> None:
     """Answer a hook through the resident process and end this one. Returns, or raises `Unanswered`, if it cannot."""
-    is_plain = command.host == "claude-code" and not command.wait
-    if not is_plain or os.environ.get(client.INSIDE_HOOK) or not can_serve(command.options):
-        return
     until = time.monotonic() + command.deadline_s
+    detached = _detach(arguments) if command.detach else None
+    is_plain = command.host == "claude-code" and not command.wait
+    if not is_plain or os.environ.get(client.INSIDE_HOOK) or client.is_off(command.options, os.environ):
+        if detached is None:
+            return
+        raise Unanswered(detached, until - time.monotonic())
     share = 1.0 if command.event in PROMPT_EVENTS else QUEUEING_SHARE
     home, data, greeted = find_home(command.options, os.environ), b"", False
+
+    def ask() -> dict[str, object]:
+        nonlocal data, greeted
+        data = read_input() if detached is None else detached
+        connection = Connection(home)
+        greeted = True
+        return connection.ask(
+            {
+                "operation": "hook",
+                "arguments": {
+                    "arguments": list(arguments),
+                    "data": data.decode("utf-8", "surrogateescape"),
+                    "deadline_s": until - time.monotonic(),
+                },
+                "caller": client.describe_caller(command.options),
+            }
+        )
+
     try:
-        with TimeLimit(share * command.deadline_s):
-            data = read_input()
-            connection = Connection(home)
-            greeted = True
-            result = connection.ask(
-                {
-                    "operation": "hook",
-                    "arguments": {
-                        "arguments": list(arguments),
-                        "data": data.decode("utf-8", "surrogateescape"),
-                        "deadline_s": until - time.monotonic(),
-                    },
-                    "caller": client.describe_caller(command.options),
-                }
-            )
+        result = within(share * command.deadline_s, ask)
     except (Unavailable, OSError) as error:
         raise Unanswered(data, until - time.monotonic()) from error
     except DeadlineMissed as error:
@@ -111,6 +113,22 @@ def answer_hook(command: HookCommand, arguments: Sequence[str]) -> None:
             client.abandon_hanging(home)
         raise Unanswered(data, until - time.monotonic(), late=True) from error
     _print_answer(result)
+
+
+def _detach(arguments: Sequence[str]) -> bytes:
+    """End this process, and return the input in one that the host does not wait for and cannot end."""
+    data = read_input()
+    if hasattr(os, "fork"):
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        return data
+    others = [argument for argument in arguments if argument != "--detach"]
+    start_detached([sys.executable, "-P", "-m", "memoriter", *others, "--wait"], os.environ, lambda _: data)
+    os._exit(0)
 
 
 def _print_answer(result: Mapping[str, object]) -> NoReturn:

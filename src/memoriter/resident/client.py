@@ -5,6 +5,9 @@ socket's queue while the process loads. The protocol is that of `server.lines`: 
 client sends one request, the process answers with one line. If anything is wrong, the client raises `Unavailable` and
 its caller does the work itself.
 
+Where the system has no Unix sockets, or none with so long an address, the socket listens on loopback, and the file has
+its port and a token. Both ends prove that they know the token, because any user may have got the port.
+
 A hook or a command should cost little more than the start of Python, so this module imports few others.
 """
 
@@ -15,6 +18,7 @@ import os
 import sys
 import time
 
+from memoriter.files import platform
 from memoriter.resident.command_line import find_config, find_home
 
 TYPE_CHECKING = False
@@ -31,11 +35,11 @@ WAIT_S = 10.0
 WAIT = "MEMORITER_RESIDENT_WAIT_S"
 #: A process that runs for longer than this and greets no client in time is replaced.
 HANGING_S = 60.0
-#: Maximum length of the address of a Unix socket, on the strictest system.
-MAX_ADDRESS_BYTES = 100
+#: A process that has ended refuses a connection on loopback. Windows tries for seconds.
+LOOPBACK_S = 0.5
 
 #: Variables that change what a process does, besides our settings. A caller with other values is not served.
-DECISIVE = ("HOME", "TZ", "CLAUDE_CONFIG_DIR")
+DECISIVE = ("HOME", "USERPROFILE", "TZ", "CLAUDE_CONFIG_DIR")
 DECISIVE_PREFIXES = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "VOYAGE_", "OLLAMA_")
 DECISIVE_SUFFIXES = ("_PROXY", "_proxy", "_CA_BUNDLE", "_CERT_FILE", "_CERT_DIR", "_API_KEY")
 #: Variables that only change how an answer is printed.
@@ -48,10 +52,6 @@ class Unavailable(Exception):
 
 class Declined(Exception):
     """The resident process does not serve this caller, who does the work itself."""
-
-
-class DeadlineMissed(Exception):
-    """The resident process did not answer in time."""
 
 
 def is_decisive(name: str) -> bool:
@@ -149,7 +149,7 @@ class Connection:
         greeting = None
         try:
             for _ in range(2):  # a process that has just ended, as after an upgrade, closes the connection
-                self._stream = _connect_or_start(home) if start else connect(home)
+                self._stream, proof = _connect_or_start(home) if start else connect(home)
                 self._stream.settimeout(timeout_s)
                 greeting = _receive(self._stream)
                 if greeting is not None:
@@ -159,8 +159,13 @@ class Connection:
             raise Unavailable(error.strerror or str(error)) from error
         if greeting is None:
             raise Unavailable("the resident process ends as soon as it is started")
-        if greeting.get("identity") != identity():
-            raise Unavailable("the resident process belongs to another installation")
+        is_process = greeting.get("proof", "") == proof
+        if not is_process or greeting.get("identity") != identity():
+            self._stream.close()
+            other = (
+                "belongs to another installation" if is_process else "has ended; another program has its port"
+            )
+            raise Unavailable(f"the resident process {other}")
 
     def ask(self, request: Mapping[str, object]) -> dict[str, object]:
         """Return the result of a request."""
@@ -200,27 +205,55 @@ def _receive(stream: _socket.socket) -> dict[str, object] | None:
 # ---- starting --------------------------------------------------------------------------------------------------
 
 
-def is_private(folder: str) -> bool:
-    """Return whether only this user can enter the folder."""
-    found = os.lstat(folder)
-    return found.st_uid == os.geteuid() and found.st_mode & 0o170077 == 0o040000
+def connect(home: str) -> tuple[_socket.socket, str]:
+    """Connect to the process of a home. Return the proof that it has to greet with; empty for a Unix socket.
 
-
-def connect(home: str) -> _socket.socket:
-    """Connect to the process of a home. Raises `OSError` if there is none."""
+    Raises `OSError` if there is no process.
+    """
     import _socket  # `socket` would turn all constants into enums, which takes longer than the request
 
-    folder = folder_of(home)
-    if not is_private(folder):
+    folder, hello, proof = folder_of(home), b"", ""
+    if not platform.is_private(folder):
         raise Unavailable(f"{folder} is not private")
-    stream = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    is_loopback = os.lstat(f"{folder}/socket").st_mode & 0o170000 == 0o100000
+    stream = _socket.socket(_socket.AF_INET if is_loopback else _socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        with _address(folder) as address:
-            stream.connect(address)
+        if is_loopback:
+            port, token = read_token(folder)
+            nonce = os.urandom(16).hex()
+            hello, proof = (
+                f"{nonce} {prove(token, 'client', nonce)}\n".encode(),
+                prove(token, "process", nonce),
+            )
+            stream.settimeout(LOOPBACK_S)
+            stream.connect(("127.0.0.1", port))
+            stream.sendall(hello)
+        else:
+            with _address(folder) as address:
+                stream.connect(address)
+    except TimeoutError as error:
+        stream.close()
+        raise ConnectionRefusedError(*error.args) from error
     except BaseException:
         stream.close()
         raise
-    return stream
+    return stream, proof
+
+
+def read_token(folder: str) -> tuple[int, str]:
+    """Return the port and the token of a process that listens on loopback. Raises `OSError`."""
+    with open(f"{folder}/socket", encoding="ascii") as file:  # noqa: PTH123
+        port, _, token = file.read().partition(" ")
+    if not port.isdecimal() or len(token) < 64:
+        raise ConnectionRefusedError(f"{folder}/socket is incomplete")
+    return int(port), token
+
+
+def prove(token: str, who: str, nonce: str) -> str:
+    """Return a text that only one who knows the token can compute."""
+    import hmac
+
+    return hmac.digest(token.encode(), f"{who} {nonce}".encode(), "sha256").hex()
 
 
 class _address:  # noqa: N801 - a context manager without the import of contextlib
@@ -231,7 +264,7 @@ class _address:  # noqa: N801 - a context manager without the import of contextl
 
     def __enter__(self) -> str:
         address = f"{self._folder}/{self._name}"
-        if len(os.fsencode(address)) <= MAX_ADDRESS_BYTES:
+        if len(os.fsencode(address)) <= platform.MAX_ADDRESS_BYTES:
             return address
         self._descriptor = os.open(self._folder, os.O_RDONLY)
         return f"/proc/self/fd/{self._descriptor}/{self._name}"
@@ -241,19 +274,18 @@ class _address:  # noqa: N801 - a context manager without the import of contextl
             os.close(self._descriptor)
 
 
-def _connect_or_start(home: str) -> _socket.socket:
+def _connect_or_start(home: str) -> tuple[_socket.socket, str]:
     try:
         return connect(home)
     except (FileNotFoundError, ConnectionRefusedError):
         pass
-    import fcntl
-
     folder = folder_of(home)
-    os.makedirs(home, mode=0o700, exist_ok=True)  # noqa: PTH103
-    os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
-    lock = os.open(folder, os.O_RDONLY)
+    for missing in (home, folder):
+        if not os.path.isdir(missing):  # noqa: PTH112
+            os.makedirs(missing, mode=0o700, exist_ok=True)  # noqa: PTH103
+            platform.make_private(missing)
+    lock = platform.lock_folder(folder)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             return connect(home)  # another client has started it in the meantime
         except (FileNotFoundError, ConnectionRefusedError):
@@ -267,29 +299,31 @@ def _start(home: str, folder: str) -> None:
     """Bind the socket and start the process with it. The caller holds the lock."""
     import socket
 
-    if not sys.executable or not hasattr(os, "posix_spawn"):
+    if not sys.executable:
         raise Unavailable("this system cannot start a resident process")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    new = f"{folder}/new-{os.getpid()}"
+    is_short = len(os.fsencode(new)) <= platform.MAX_ADDRESS_BYTES
+    is_loopback = not (is_short or platform.CAN_PIN)
+    with socket.socket(socket.AF_INET if is_loopback else socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         # The socket gets its name when it accepts connections, so that no client finds it too early.
-        with _address(folder, f"new-{os.getpid()}") as address:
-            listener.bind(address)
-        new = f"{folder}/new-{os.getpid()}"
-        os.chmod(new, 0o600)  # noqa: PTH101
+        if is_loopback:
+            listener.bind(("127.0.0.1", 0))
+            file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.write(file, f"{listener.getsockname()[1]} {os.urandom(32).hex()}".encode())
+            os.close(file)
+        else:
+            with _address(folder, os.path.basename(new)) as address:  # noqa: PTH119
+                listener.bind(address)
+            os.chmod(new, 0o600)  # noqa: PTH101
         listener.listen(64)
-        os.rename(new, f"{folder}/socket")  # noqa: PTH104
-        null = os.open(os.devnull, os.O_RDWR)
+        platform.replace(new, f"{folder}/socket")
         command = [sys.executable, "-P", "-m", "memoriter", "--home", home, "resident", "run"]
-        actions = [(os.POSIX_SPAWN_DUP2, null, number) for number in (1, 2)]
-        actions.append((os.POSIX_SPAWN_DUP2, listener.fileno(), 0))  # its standard input is the socket
         # A session that the process itself starts, for example for a language model, must not call hooks.
-        environ = {**os.environ, INSIDE_HOOK: "1"}
         try:
-            os.posix_spawn(sys.executable, command, environ, file_actions=actions, setsid=True)
+            platform.start_server(command, {**os.environ, INSIDE_HOOK: "1"}, listener)
         except BaseException:
             os.unlink(f"{folder}/socket")  # noqa: PTH108
             raise
-        finally:
-            os.close(null)
 
 
 def announce(home: str, idle_minutes: float) -> None:
@@ -307,43 +341,15 @@ def announce(home: str, idle_minutes: float) -> None:
 
 def abandon_hanging(home: str) -> bool:
     """Remove the socket of a process that has not greeted for long, so that the next client starts another one."""
-    import fcntl
-
     path = f"{folder_of(home)}/socket"
     try:
         if time.time() - os.stat(path).st_mtime < HANGING_S:  # noqa: PTH116
             return False
-        lock = os.open(folder_of(home), os.O_RDONLY)
+        lock = platform.lock_folder(folder_of(home), wait=False)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.unlink(path)  # noqa: PTH108
         finally:
             os.close(lock)
     except OSError:
         return False
     return True
-
-
-# ---- time limit ------------------------------------------------------------------------------------------------
-
-
-class TimeLimit:
-    """Raise `DeadlineMissed` in the main thread after some seconds, wherever it waits."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-
-    def __enter__(self) -> None:
-        import _signal  # type: ignore[import-not-found]  # `signal` turns all constants into enums
-
-        def stop(*_: object) -> None:
-            raise DeadlineMissed
-
-        self._before = _signal.signal(_signal.SIGALRM, stop)
-        _signal.setitimer(_signal.ITIMER_REAL, max(self._seconds, 0.001))
-
-    def __exit__(self, *_: object) -> None:
-        import _signal
-
-        _signal.setitimer(_signal.ITIMER_REAL, 0)
-        _signal.signal(_signal.SIGALRM, self._before)

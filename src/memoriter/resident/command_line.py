@@ -92,7 +92,7 @@ def find_config(options: Mapping[str, str], environ: Mapping[str, str]) -> str:
 class HookCommand:
     """The command line of a hook. It is read tolerantly: a mistake is logged and never rejected."""
 
-    __slots__ = ("deadline_s", "event", "host", "mistake", "options", "server", "wait")
+    __slots__ = ("deadline_s", "detach", "event", "host", "mistake", "options", "server", "wait")
 
     def __init__(
         self,
@@ -101,6 +101,7 @@ class HookCommand:
         *,
         deadline_s: float = DEADLINE_S,
         wait: bool = False,
+        detach: bool = False,
         server: str = "",
         options: Mapping[str, str] | None = None,
         mistake: str = "",
@@ -110,6 +111,8 @@ class HookCommand:
         self.deadline_s = deadline_s
         #: Exit when all work is finished, not when the answer is printed.
         self.wait = wait
+        #: Let another process do the work, because the host ends this one soon.
+        self.detach = detach
         #: The name of our MCP server in the host's settings.
         self.server = server
         #: The global options that were given.
@@ -125,12 +128,13 @@ def read_hook(arguments: Sequence[str]) -> HookCommand | None:
     if words[:1] != ["hook"] or (len(words) == 1 and {"-h", "--help"} & {*line.unknown, *flags}):
         return None
     _, host, event = (*words, "", "")[:3]
-    mistakes = [*line.unknown, *(flag for flag in flags if flag != "--wait")]
+    mistakes = [*line.unknown, *(flag for flag in flags if flag not in ("--wait", "--detach"))]
     return HookCommand(
         host,
         event,
         deadline_s=_seconds(line.options.get("deadline", "")),
         wait="--wait" in flags,
+        detach="--detach" in flags,
         server=line.options.get("server", ""),
         options={name: value for name, value in line.options.items() if value and name in GLOBAL_OPTIONS},
         mistake=f"ignored unknown arguments: {', '.join(mistakes)}" if mistakes else "",

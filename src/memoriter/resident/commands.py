@@ -10,8 +10,8 @@ import typer
 
 from memoriter.cli import render
 from memoriter.cli.context import Json
+from memoriter.files.platform import is_private
 from memoriter.resident import client
-from memoriter.resident.calls import can_serve
 
 if TYPE_CHECKING:
     from memoriter.cli.context import GlobalOptions
@@ -77,7 +77,7 @@ def findings(load: Callable[[], Settings]) -> Iterator[Finding]:
     except MemoriterError:
         return
     folder = Path(client.folder_of(str(settings.home)))
-    if folder.exists() and not client.is_private(str(folder)):
+    if folder.exists() and not is_private(folder):
         text = f"{folder} is not a private folder, so hooks and commands open the memory themselves, which is slow"
         yield Finding("resident process", "note", text, f"Remove it: `rm -r {folder}`")
     else:
@@ -87,7 +87,7 @@ def findings(load: Callable[[], Settings]) -> Iterator[Finding]:
 def continue_index(settings: Settings, options: GlobalOptions) -> bool:
     """Let the process compute the missing vectors of a memory; return whether it does."""
     given = options.given()
-    if not can_serve(given):
+    if client.is_off(given, os.environ):
         return False
     request = {"operation": "index", "arguments": given, "caller": client.describe_caller(given)}
     try:

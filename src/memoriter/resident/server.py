@@ -7,10 +7,8 @@ the socket and answers what has been sent to it. `service` says what it does for
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
-import struct
 import sys
 import threading
 import time
@@ -22,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
 from memoriter.background import Task, Workers
+from memoriter.files import platform
 from memoriter.resident import client
 from memoriter.resident.service import OpenMemories, Service, redirect_output
 from memoriter.server.lines import CLOSE_TIMEOUT_S, MAX_LINE, MAX_THREADS, LineServer
@@ -33,6 +32,8 @@ log = logs.get("resident")
 
 #: A client that has connected sends its request within this time.
 REQUEST_S = 30.0
+#: A client on loopback begins with a nonce and a proof.
+HELLO_BYTES = 256
 #: How often the process checks that its socket is still there.
 CHECK_S = 30.0
 #: Time without a request after which the process does the chores of extensions, until the next request.
@@ -42,7 +43,7 @@ Handler = Callable[[dict[str, Any]], "tuple[Outcome, Result]"]
 
 def serve(home: Path) -> None:
     """Serve on the socket that is standard input, until there is a reason to end."""
-    listener = socket.socket(fileno=os.dup(0))
+    listener = platform.inherited_listener()
     with open(os.devnull, "rb") as null:  # noqa: PTH123
         os.dup2(null.fileno(), 0)
     os.chdir(home)  # a project's folder can be moved or unmounted
@@ -64,6 +65,8 @@ class Resident:
         self._handlers: dict[str, Handler] = {"command": service.command, "hook": service.hook}
         self._handlers |= {"index": service.index, "describe": self._describe, "stop": self._stop}
         self._socket_id = _file_id(self._folder / "socket")
+        #: Clients on loopback have to know it.
+        self._token = client.read_token(str(self._folder))[1] if listener.family == socket.AF_INET else ""
         self._requests = ThreadPoolExecutor(MAX_THREADS, "memoriter-resident")
         self._lock = threading.Lock()
         self._active = 0
@@ -116,7 +119,7 @@ class Resident:
     def _wake(self) -> None:
         """Wake up `accept`, which waits as long as it was told before."""
         with suppress(OSError):
-            client.connect(str(self._home)).close()
+            client.connect(str(self._home))[0].close()
 
     def _next_event(self) -> float:
         """Return when the chores begin, or when the process ends."""
@@ -139,7 +142,7 @@ class Resident:
         return "idle"
 
     def _accept(self, stream: socket.socket) -> None:
-        if not _is_same_user(stream):
+        if not self._token and not platform.is_same_user(stream):
             stream.close()
             return
         with self._lock:
@@ -151,13 +154,24 @@ class Resident:
 
     def _serve(self, stream: socket.socket) -> None:
         try:
-            with stream, stream.makefile("w", encoding="utf-8") as responses:
-                stream.settimeout(REQUEST_S)
+            stream.settimeout(REQUEST_S)
+            with (
+                stream,
+                stream.makefile("w", encoding="utf-8") as responses,
+                stream.makefile("rb") as requests,
+            ):
                 server = LineServer(self._call, responses)
-                server.respond({"ready": True, "identity": client.identity(), "pid": os.getpid()})
-                with stream.makefile("rb") as requests:
-                    if line := requests.readline(MAX_LINE):
-                        server.handle(line)
+                greeting = {"ready": True, "identity": client.identity(), "pid": os.getpid()}
+                if self._token:
+                    nonce, _, proof = (
+                        requests.readline(HELLO_BYTES).decode("ascii", "replace").strip().partition(" ")
+                    )
+                    if proof != client.prove(self._token, "client", nonce):
+                        return
+                    greeting["proof"] = client.prove(self._token, "process", nonce)
+                server.respond(greeting)
+                if line := requests.readline(MAX_LINE):
+                    server.handle(line)
         except OSError:
             pass  # the client is gone
         finally:
@@ -192,9 +206,8 @@ class Resident:
     def _end(self) -> None:
         """Remove the socket, answer what is waiting, and close the memories."""
         with suppress(OSError):
-            lock = os.open(self._folder, os.O_RDONLY)
+            lock = platform.lock_folder(str(self._folder))
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX)
                 if _file_id(self._folder / "socket") == self._socket_id:
                     (self._folder / "socket").unlink()
                     self._folder.rmdir()  # unless it holds more
@@ -217,14 +230,6 @@ def _file_id(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
-
-def _is_same_user(stream: socket.socket) -> bool:
-    """Return whether the client belongs to the user of this process. The mode of the socket says so everywhere."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return True
-    _, user, _ = struct.unpack("3i", stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return bool(user == os.geteuid())
 
 
 PackageState = dict[str, tuple[int, int] | None]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memoriter.errors import SourceError
+from memoriter.files.platform import READ
 from memoriter.sessions.messages import Message, lines_of, read_record, turns_of, written_under
 from memoriter.sessions.outside_text import OutsideText, TrustRules
 
@@ -127,9 +128,8 @@ def read_new_turns(
 
 @contextmanager
 def _open(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     try:
-        descriptor = os.open(path, flags | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(path, READ)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise SourceError(f"The transcript {path} cannot be read: {reason}.") from error

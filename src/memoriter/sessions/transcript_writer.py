@@ -19,8 +19,9 @@ from typing import Any
 
 from memoriter.errors import LockTimeout, WriteError
 from memoriter.files import shared
-from memoriter.files.durable import make_folder, sync_folder
+from memoriter.files.durable import make_folder
 from memoriter.files.locks import file_lock
+from memoriter.files.platform import sync_file, sync_path
 from memoriter.text.encoding import slug
 from memoriter.text.redaction import clean_name, clean_values
 
@@ -83,14 +84,14 @@ class TranscriptWriter:
                 return None
             start, item = places[-1]
             os.ftruncate(file, start)
-            os.fsync(file)
+            sync_file(file)
             return item
 
     def clear(self) -> None:
         """Delete the transcript."""
         with self._locked(), contextlib.suppress(FileNotFoundError):
             self.path.unlink()
-            sync_folder(self.path.parent)
+            sync_path(self.path.parent)
 
     # ---- lines -----------------------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class TranscriptWriter:
             finally:
                 os.close(file)
             if new:
-                sync_folder(self.path.parent)
+                sync_path(self.path.parent)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
@@ -212,4 +213,4 @@ def _write(file: int, at: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
-    os.fsync(file)
+    sync_file(file)

@@ -21,6 +21,7 @@ from urllib.parse import quote
 import apsw
 
 from memoriter.errors import LockTimeout, MemoriterError, SchemaTooNew, StoreBroken, StoreError, StoreLocked
+from memoriter.files.durable import make_folder
 from memoriter.files.locks import file_lock
 from memoriter.store import checksums
 from memoriter.store.protocol import value
@@ -39,6 +40,7 @@ Inode = tuple[int, int, int]
 
 _SETTINGS = (
     "pragma synchronous = normal",  # sync at a checkpoint; `Database` syncs the commits that have to last
+    "pragma fullfsync = on",  # macOS: out of the cache of the drive
     "pragma secure_delete = on",  # overwrite deleted text
     "pragma trusted_schema = off",
     "pragma cell_size_check = on",
@@ -396,10 +398,7 @@ _MISSING = ("no such table", "no such column", "no such fts5 table", "malformed 
 def make_private_folder(folder: Path) -> None:
     """Create the folder and its missing parents with mode 0700, whatever the umask. Existing folders stay unchanged."""
     try:
-        for missing in reversed([folder, *folder.parents]):
-            if not missing.is_dir():
-                missing.mkdir(mode=0o700, exist_ok=True)
-                missing.chmod(0o700)
+        make_folder(folder)
     except OSError as error:
         raise StoreError(
             f"Cannot create {folder}: {error.strerror}. Choose another folder with --home."

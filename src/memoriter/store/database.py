@@ -18,6 +18,7 @@ import apsw
 
 from memoriter.errors import StoreBroken, StoreError, StoreLocked
 from memoriter.files.locks import file_lock
+from memoriter.files.platform import sync_file
 from memoriter.store.checksums import damaged_rows
 from memoriter.store.connection import (
     Handle,
@@ -38,8 +39,6 @@ from memoriter.store.connection import (
 from memoriter.store.protocol import Traces, Transactions, value
 
 __all__ = ["Database", "Migration"]
-
-flush = getattr(os, "fdatasync", os.fsync)
 
 #: How long `purge` tries to empty a log, and how long each attempt keeps other writers out while it waits for readers.
 PURGE_S, ATTEMPT_S = 5.0, 0.1
@@ -158,7 +157,7 @@ class Database(Transactions):
         except OSError as error:
             raise StoreError(f"Cannot open the log of {self.path}: {error.strerror}.") from error
         try:
-            flush(descriptor)
+            sync_file(descriptor, data_only=True)
         except OSError as error:
             raise StoreError(
                 f"The last change of {self.path} may not be on disk: {error.strerror}."

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from memoriter.errors import MemoriterError, MemoryDisabled, StoreBroken
 from memoriter.extension import extensions, problems, resolve
+from memoriter.files.platform import is_private
 from memoriter.memory import parts_of
 from memoriter.sentences import sentence
 
@@ -191,7 +191,7 @@ def _home(settings: Settings) -> Iterator[Finding]:
     home = settings.home
     if not home.exists():
         return
-    if os.name == "posix" and stat.S_IMODE(home.stat().st_mode) & 0o077:
+    if not is_private(home):
         fix = sentence("check.chmod", path=home)
         yield Finding("home", "note", sentence("check.readable", path=home), fix)
     if not os.access(home, os.W_OK):

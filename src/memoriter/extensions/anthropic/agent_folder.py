@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError
 from memoriter.files import edits, shared
-from memoriter.files.durable import make_folder, sync_folder
-from memoriter.files.edits import rename_without_replacing
+from memoriter.files.durable import make_folder
 from memoriter.files.locks import check_mounted, file_lock
 from memoriter.files.paths import open_folder, path_parts
+from memoriter.files.platform import rename_without_replacing, sync_path
 from memoriter.memory import parts_of
 from memoriter.notes.chunking import trust_of_note
 from memoriter.notes.notebook import clean_text, front_matter
@@ -184,7 +184,7 @@ class AgentFolder:
                 shutil.rmtree(aside)
             else:
                 aside.unlink()
-            sync_folder(folder)
+            sync_path(folder)
 
     def rename(self, old: str, new: str) -> str:
         """Rename one of the agent's notes, or a folder of them, and return the new path. The new name must be free."""
@@ -207,8 +207,8 @@ class AgentFolder:
                 if file_mode(new_path):
                     raise EditConflict(f"The destination {self.shown}/{new} already exists")
                 _move(path, new_path)
-                sync_folder(one)
-                sync_folder(other)
+                sync_path(one)
+                sync_path(other)
                 return "/".join([self.shown, *target[:-1], new_path.name])
 
     def clear(self) -> None:

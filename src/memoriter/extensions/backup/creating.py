@@ -17,8 +17,8 @@ from memoriter.errors import BackupError
 from memoriter.extension import offers
 from memoriter.extensions.backup.archive import CONFIG, Manifest, Writer, open_archive
 from memoriter.extensions.backup.copying import copy_database
-from memoriter.files.durable import sync_folder
 from memoriter.files.paths import open_inside
+from memoriter.files.platform import sync_file, sync_path
 from memoriter.records import Progress, ProgressCallback
 from memoriter.store.vectors import installed_engines
 
@@ -93,14 +93,14 @@ def _create(
                     progress(Progress("backup", number, len(sources), name))
             writer.finish()
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
     with open_archive(target) as archive:
         for number, name in enumerate(archive.verify(), 1):
             if progress:
                 progress(Progress("verify", number, len(manifest.files), name))
     size = target.stat().st_size
     target.replace(path)
-    sync_folder(path.parent)
+    sync_path(path.parent)
     return BackupReport(
         path, size, len(manifest.files), manifest.notes, manifest.agents, tuple(sorted(set(outside)))
     )

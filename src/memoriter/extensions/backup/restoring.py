@@ -34,6 +34,7 @@ from memoriter.extensions.backup.copying import check_database
 from memoriter.extensions.backup.creating import DERIVED, TRANSIENT
 from memoriter.files import durable
 from memoriter.files.paths import open_folder, open_inside
+from memoriter.files.platform import sync_file, sync_path
 from memoriter.records import Progress, ProgressCallback
 
 #: The folder in the home where a restore prepares the new files.
@@ -131,7 +132,7 @@ def _complete(home: Path) -> _Moves | None:
             else:
                 _put(new, place, aside)
         marker.unlink()
-        durable.sync_folder(marker.parent)
+        sync_path(marker.parent)
     shutil.rmtree(home / STAGING, ignore_errors=True)
     return found
 
@@ -160,7 +161,7 @@ def _put_note(new: Path, place: Path, aside: Path, path: Path) -> None:
             temporary = durable.write_beside(target, [new.read_bytes()])
             os.utime(temporary, (new.stat().st_atime, new.stat().st_mtime))
             temporary.replace(target)
-            durable.sync_folder(folder)
+            sync_path(folder)
     except (PathRefused, NotFound) as error:
         raise BackupError(f"{place} was not restored. {error}") from error
 
@@ -185,7 +186,7 @@ def _relocate(source: Path, target: Path) -> None:
         source.rename(old)  # in one step, so that a part of it is never taken for the whole
         _remove(old)
     for folder in (target.parent, source.parent):
-        durable.sync_folder(folder)
+        sync_path(folder)
 
 
 def _free(aside: Path) -> Path:
@@ -249,7 +250,7 @@ def _write(target: Path, pieces: Iterator[bytes], modified: float) -> None:
     with os.fdopen(os.open(target, flags, 0o600), "wb") as file:
         file.writelines(pieces)
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
     os.utime(target, (modified, modified))
 
 

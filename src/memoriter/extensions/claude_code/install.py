@@ -4,7 +4,7 @@ The home folder of memoriter holds a marketplace with one plugin: a copy of the 
 the program and the options of the memory in its commands. Claude Code reads the plugin from there.
 
 When Claude Code exits, it gives the hooks of plugins 1.5 seconds in all, whatever their timeout. The hook of SessionEnd
-therefore starts our program in the background.
+therefore starts another process (`--detach`) and ends.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from typing import Any, Literal
 
 from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.files.durable import write
+from memoriter.files.platform import hook_command
 from memoriter.hosts import plugin_folder, program
 
 PLUGIN = "memoriter"
@@ -111,7 +111,7 @@ def _edit(file: Path, change: Any) -> None:
 
 
 def _with_hook_commands(found: dict[str, Any], before: Sequence[str]) -> dict[str, Any]:
-    quoted = subprocess.list2cmdline(before) if sys.platform == "win32" else shlex.join(before)
+    quoted = hook_command(before)
     for groups in found["hooks"].values():
         for group in groups:
             for hook in group["hooks"]:

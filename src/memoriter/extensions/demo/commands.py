@@ -62,8 +62,8 @@ def demo() -> None:
     _run("search", "who has the spare key?", "-n", "1")
 
     _say("Continue on your own:")
-    _say(f"  export MEMORITER_WORKSPACE={WORKSPACE.resolve()} MEMORITER_HOME={HOME.resolve()}")
-    _say("  memoriter search 'what is Tomás afraid of?'")
+    options = f"--workspace {WORKSPACE.as_posix()} --home {HOME.as_posix()}"  # in any shell
+    _say(f'  memoriter {options} search "what is Tomás afraid of?"')
 
 
 def _say(line: str) -> None:

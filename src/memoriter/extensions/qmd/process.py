@@ -7,8 +7,10 @@ which is always killed at the end.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -44,9 +46,10 @@ def run(
     """Run the program. Raises `EngineError` if it cannot start, takes too long or prints too much."""
     check_cancelled()
     name = Path(argv[0]).name or argv[0]
+    program = shutil.which(argv[0], path=env.get("PATH")) or argv[0]  # on Windows, npm installs `qmd.cmd`
     try:
         process = subprocess.Popen(  # noqa: S603 - no shell, and only the owner names the program
-            list(argv),
+            [program, *argv[1:]],
             env=dict(env),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
@@ -87,11 +90,12 @@ def _wait(process: subprocess.Popen[bytes], out: _Reader, name: str, timeout_s: 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill the process group, so that no child process keeps running."""
-    if hasattr(os, "killpg"):
+    if sys.platform == "win32":
+        command = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
+        subprocess.run(command, capture_output=True, check=False)  # noqa: S603
+    else:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-    else:  # pragma: no cover - systems without process groups
-        process.kill()
     process.wait()
 
 

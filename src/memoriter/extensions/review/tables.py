@@ -18,6 +18,7 @@ from memoriter.cli.entry_tables import (
     remembered,
 )
 from memoriter.cli.render import console, fit, plain, print_table
+from memoriter.files.platform import sync_file
 
 if TYPE_CHECKING:
     from memoriter.records import CleanedUp, Entry, EntryEvent, Part, Recall, RecallPage, Remembered
@@ -63,14 +64,13 @@ def events(found: Sequence[EntryEvent]) -> None:
 def write_private(path: Path, lines: Iterable[str]) -> int:
     """Write an export to a file that only its owner may read; return the number of entries."""
     count = -1  # the first line is a header
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-    ) as file:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
         for line in lines:
             file.write(line + "\n")
             count += 1
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(descriptor)
     return count
 
 

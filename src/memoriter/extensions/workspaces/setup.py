@@ -15,6 +15,7 @@ from memoriter.cli import render
 from memoriter.cli.context import WORKSPACE_VARIABLES, GlobalOptions, Json
 from memoriter.cli.folders import (
     describe_files,
+from memoriter.files.platform import sync_file
     index_all,
     index_command,
     not_indexed,
@@ -224,10 +225,10 @@ def _create_file(file: Path, text: str, mode: int) -> bool:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     except FileExistsError:
         return False
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
         stream.write(text)
         stream.flush()
-        os.fsync(descriptor)
+        sync_file(descriptor)
     return True
 
 

@@ -26,6 +26,7 @@ from memoriter import logs
 from memoriter.errors import LockTimeout, MemoriterError, NotFound, StoreBroken, StoreError
 from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock
+from memoriter.files.platform import is_private, make_private
 from memoriter.tools.tool import ACCESS, Access
 
 log = logs.get("http.auth")
@@ -53,21 +54,19 @@ class Caller:
 
 def make_private_folder(path: Path) -> Path:
     """Create a folder that only the owner can read, and its missing parents. Return it."""
-    for missing in reversed([part for part in (path, *path.parents) if not part.exists()]):
-        missing.mkdir(mode=0o700, exist_ok=True)
-    if path.stat().st_mode & 0o077:
-        path.chmod(0o700)
+    durable.make_folder(path)
+    if not is_private(path):
+        make_private(path)
     return path
 
 
 def check_private(path: Path) -> None:
     """Raise if other users may write a file. If they may only read it, take that permission away."""
-    stat = path.stat()
-    if sys.platform == "win32" or not stat.st_mode & 0o077:
+    if is_private(path):
         return
-    if stat.st_mode & 0o022:
+    if sys.platform != "win32" and path.stat().st_mode & 0o022:
         raise StoreBroken(f"Other users may write {path}. Check its contents, then run `chmod 600` on it.")
-    path.chmod(0o600)
+    make_private(path)
     log.warning("other users could read %s; its permissions were restricted", path)
 
 

