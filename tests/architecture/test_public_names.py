@@ -82,6 +82,8 @@ def test_clients_of_the_resident_process_load_almost_nothing() -> None:
     own = {"__init__", "calls", "client", "command_line"}
     names = {f"memoriter.resident.{name}" for name in own - {"__init__"}} | {
         "memoriter.cli",
+        "memoriter.files",
+        "memoriter.files.platform",
         "memoriter.resident",
     }
     assert {module for module in added if module.startswith("memoriter")} == names

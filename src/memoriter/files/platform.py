@@ -37,6 +37,8 @@ CAN_REPLACE_OPEN_FILES = sys.platform != "win32"
 CAN_LOCK_FOLDERS = sys.platform != "win32"
 #: Bytes of the address of a Unix socket, on the strictest system (macOS) with its last zero byte; 0 without them.
 MAX_ADDRESS_BYTES = 103 if sys.platform != "win32" else 0
+#: The family of Unix sockets, on every system that has them.
+AF_UNIX = 1
 #: How long a file that another program holds open is waited for, on a system where that keeps it from being replaced.
 SHARING_S = 1.0
 

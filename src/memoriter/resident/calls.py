@@ -118,7 +118,7 @@ def answer_hook(command: HookCommand, arguments: Sequence[str]) -> None:
 def _detach(arguments: Sequence[str]) -> bytes:
     """End this process, and return the input in one that the host does not wait for and cannot end."""
     data = read_input()
-    if hasattr(os, "fork"):
+    if sys.platform != "win32":
         if os.fork():
             os._exit(0)
         os.setsid()

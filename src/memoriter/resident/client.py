@@ -216,7 +216,7 @@ def connect(home: str) -> tuple[_socket.socket, str]:
     if not platform.is_private(folder):
         raise Unavailable(f"{folder} is not private")
     is_loopback = os.lstat(f"{folder}/socket").st_mode & 0o170000 == 0o100000
-    stream = _socket.socket(_socket.AF_INET if is_loopback else _socket.AF_UNIX, _socket.SOCK_STREAM)
+    stream = _socket.socket(_socket.AF_INET if is_loopback else platform.AF_UNIX, _socket.SOCK_STREAM)
     try:
         if is_loopback:
             port, token = read_token(folder)
@@ -304,7 +304,7 @@ def _start(home: str, folder: str) -> None:
     new = f"{folder}/new-{os.getpid()}"
     is_short = len(os.fsencode(new)) <= platform.MAX_ADDRESS_BYTES
     is_loopback = not (is_short or platform.CAN_PIN)
-    with socket.socket(socket.AF_INET if is_loopback else socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+    with socket.socket(socket.AF_INET if is_loopback else platform.AF_UNIX, socket.SOCK_STREAM) as listener:
         # The socket gets its name when it accepts connections, so that no client finds it too early.
         if is_loopback:
             listener.bind(("127.0.0.1", 0))

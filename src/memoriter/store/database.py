@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import time
 import weakref
@@ -319,10 +320,12 @@ class Database(Transactions):
 
 def _is_writable(folder: Path) -> bool:
     """Return whether files can be created in a folder, as far as its permissions and its file system say."""
-    try:
-        return os.access(folder, os.W_OK) and not os.statvfs(folder).f_flag & os.ST_RDONLY
-    except (OSError, AttributeError):  # Windows has no statvfs
-        return os.access(folder, os.W_OK)
+    is_allowed = os.access(folder, os.W_OK)
+    if sys.platform == "win32":
+        return is_allowed
+    with contextlib.suppress(OSError):
+        return is_allowed and not os.statvfs(folder).f_flag & os.ST_RDONLY
+    return is_allowed
 
 
 # ---- damaged databases --------------------------------------------------------------------------------------------
