@@ -15,12 +15,12 @@ from memoriter.cli import render
 from memoriter.cli.context import WORKSPACE_VARIABLES, GlobalOptions, Json
 from memoriter.cli.folders import (
     describe_files,
-from memoriter.files.platform import sync_file
     index_all,
     index_command,
     not_indexed,
     saying_how_to_continue,
 )
+from memoriter.files.platform import sync_file
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
