@@ -22,7 +22,6 @@ PATIENCE_S = 600
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home without Unix sockets. Its process is stopped at the end."""
     monkeypatch.setattr(platform, "MAX_ADDRESS_BYTES", 0)
-    monkeypatch.setattr(platform, "CAN_PIN", False)
     monkeypatch.setattr(client, "LOOPBACK_S", 5.0)
     home = tmp_path / "home"
     yield home

@@ -229,8 +229,7 @@ def connect(home: str) -> tuple[_socket.socket, str]:
             stream.connect(("127.0.0.1", port))
             stream.sendall(hello)
         else:
-            with _address(folder) as address:
-                stream.connect(address)
+            stream.connect(f"{folder}/socket")
     except TimeoutError as error:
         stream.close()
         raise ConnectionRefusedError(*error.args) from error
@@ -254,24 +253,6 @@ def prove(token: str, who: str, nonce: str) -> str:
     import hmac
 
     return hmac.digest(token.encode(), f"{who} {nonce}".encode(), "sha256").hex()
-
-
-class _address:  # noqa: N801 - a context manager without the import of contextlib
-    """The address of the socket. One that is too long is replaced by a short one, where the system has such."""
-
-    def __init__(self, folder: str, name: str = "socket") -> None:
-        self._folder, self._name, self._descriptor = folder, name, -1
-
-    def __enter__(self) -> str:
-        address = f"{self._folder}/{self._name}"
-        if len(os.fsencode(address)) <= platform.MAX_ADDRESS_BYTES:
-            return address
-        self._descriptor = os.open(self._folder, os.O_RDONLY)
-        return f"/proc/self/fd/{self._descriptor}/{self._name}"
-
-    def __exit__(self, *_: object) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
 
 
 def _connect_or_start(home: str) -> tuple[_socket.socket, str]:
@@ -302,8 +283,7 @@ def _start(home: str, folder: str) -> None:
     if not sys.executable:
         raise Unavailable("this system cannot start a resident process")
     new = f"{folder}/new-{os.getpid()}"
-    is_short = len(os.fsencode(new)) <= platform.MAX_ADDRESS_BYTES
-    is_loopback = not (is_short or platform.CAN_PIN)
+    is_loopback = len(os.fsencode(new)) > platform.MAX_ADDRESS_BYTES
     with socket.socket(socket.AF_INET if is_loopback else platform.AF_UNIX, socket.SOCK_STREAM) as listener:
         # The socket gets its name when it accepts connections, so that no client finds it too early.
         if is_loopback:
@@ -312,8 +292,7 @@ def _start(home: str, folder: str) -> None:
             os.write(file, f"{listener.getsockname()[1]} {os.urandom(32).hex()}".encode())
             os.close(file)
         else:
-            with _address(folder, os.path.basename(new)) as address:  # noqa: PTH119
-                listener.bind(address)
+            listener.bind(new)
             os.chmod(new, 0o600)  # noqa: PTH101
         listener.listen(64)
         platform.replace(new, f"{folder}/socket")
