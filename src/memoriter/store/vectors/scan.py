@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import apsw
 import numpy as np
 
-from memoriter.errors import StoreLocked
+from memoriter.errors import StoreLocked, StoreUnavailable
 from memoriter.records import Identity
 from memoriter.store import cache
 from memoriter.store.connection import store_lock
@@ -248,6 +248,8 @@ class VectorScan(VectorIndex):
         with self._lock:
             self._state = None
         self._point(None)
+        if not remove_others(self._folder, None):
+            raise StoreUnavailable("Another process has old files of vectors open.")
         self.refresh(identity)
 
     def _needs_files(self, rows: Rows, files: SideFiles | None) -> bool:

@@ -344,12 +344,13 @@ def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Id
     return f"{generation} {digest}"
 
 
-def remove_others(folder: Path, pointer: str | None) -> None:
-    """Delete every generation except the one that the pointer names. What cannot be deleted is retried later."""
+def remove_others(folder: Path, pointer: str | None) -> bool:
+    """Delete every generation except the one that the pointer names. Return False if a process keeps one, on Windows."""
     current = pointer.partition(" ")[0] if pointer else None
     for generation in _generations(folder):
         if str(generation) != current:
             shutil.rmtree(folder / str(generation), ignore_errors=True)
+    return {str(generation) for generation in _generations(folder)} <= {current}
 
 
 def _generations(folder: Path) -> list[int]:
