@@ -345,7 +345,7 @@ def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Id
 
 
 def remove_others(folder: Path, pointer: str | None) -> bool:
-    """Delete every generation except the one that the pointer names. Return False if a process keeps one, on Windows."""
+    """Delete every generation except the one that the pointer names. False: a process keeps one (Windows)."""
     current = pointer.partition(" ")[0] if pointer else None
     for generation in _generations(folder):
         if str(generation) != current:
