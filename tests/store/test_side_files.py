@@ -16,7 +16,7 @@ from memoriter.store import Filter, SqliteIndex, open_index
 from memoriter.store.connection import store_lock
 from memoriter.store.vectors import scan
 from memoriter.store.vectors.nearest import after_prefix
-from memoriter.store.vectors.sidefiles import build, open_files
+from memoriter.store.vectors.sidefiles import build, open_files, remove_others
 
 #: The number of dimensions is not a multiple of 64.
 WIDE = Identity("local", "wide", 100)
@@ -212,3 +212,16 @@ def test_a_prefix_at_the_end_of_the_alphabet_is_found(index: SqliteIndex) -> Non
         for p in ("\U0010ffff", "a", "b")
     ]
     assert hits == [1, 1, 1]
+
+
+def test_old_files_that_a_process_keeps_open_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Windows does not delete mapped files. An erasure says so and tries again at the next start."""
+    for generation in ("3", "4"):
+        (tmp_path / generation).mkdir()
+    with monkeypatch.context() as windows:
+        windows.setattr(shutil, "rmtree", lambda *_, **__: None)
+        assert not remove_others(tmp_path, "4 digest")
+    assert remove_others(tmp_path, "4 digest")
+    assert [path.name for path in tmp_path.iterdir()] == ["4"]
