@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -193,18 +193,6 @@ class Indexer:
 
     # ---- one run ----------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _locked(self, wait_s: float) -> Iterator[None]:
-        with ExitStack() as stack:
-            try:
-                stack.enter_context(self.index.lock("sync", wait_s))
-            except LockTimeout:
-                raise StoreLocked(
-                    f"Another process is indexing this workspace (index {self.index.place})."
-                    " Try again when it has finished."
-                ) from None
-            yield
-
     def _scan(self) -> Scan:
         """List the files. Raises `SourceError` if the workspace is missing, for example on an unmounted volume."""
         shared.refresh(self.workspace.root)
@@ -228,15 +216,21 @@ class Indexer:
         """Make files, chunks and keywords match the files on disk."""
         if tally.ends is not None and self._skip_if_up_to_date(tally):
             return
-        with self._locked(wait_s):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self.index.lock("sync", wait_s))
+            except LockTimeout:
+                raise StoreLocked(
+                    f"Another process is indexing this workspace (index {self.index.place})."
+                    " Try again when it has finished."
+                ) from None
             if (verify or self._was_interrupted()) and (damage := self.index.check(deep=False)):
                 raise IndexBroken("; ".join(damage))
             tally.verify = verify
             self._run(tally, force=force)
 
     def _run(self, tally: _Tally, *, force: bool) -> None:
-        taken_at = self._clock()
-        scan = self._scan()
+        taken_at, scan = self._clock(), self._scan()
         tally.remarks = {problem.path: problem for problem in scan.problems}
         known = self.index.files()
         if tally.ends is not None and self._is_rebuild_too_long(scan, known):
@@ -258,9 +252,9 @@ class Indexer:
         if mark is None or self._is_outdated or self._was_interrupted():
             return False
         scan, known = self._scan(), self.index.files()
-        if len(known) != len(scan.files):
-            return False
-        if not all(self._is_same(found, known.get(found.path), tally) for found in scan.files):
+        if len(known) != len(scan.files) or not all(
+            self._is_same(found, known.get(found.path), tally) for found in scan.files
+        ):
             return False
         tally.unchanged = len(scan.files)
         self._snapshot = Snapshot.of(scan, taken_at, mark)
@@ -323,8 +317,7 @@ class Indexer:
         self, files: Sequence[FoundFile], tally: _Tally, *, known: Mapping[str, FileRow] | None = None
     ) -> Iterator[list[Read]]:
         """Read and chunk the files until the time is up. Yield groups of whole documents."""
-        group: list[Read] = []
-        size = 0
+        group, size = list[Read](), 0
         for number, found in enumerate(files, 1):
             tally.stop()
             row = (known or {}).get(found.path)
@@ -346,7 +339,11 @@ class Indexer:
     def _read(self, found: FoundFile, row: FileRow | None, tally: _Tally) -> Iterator[Document]:
         """Yield the document of a file, or slices of the growth of a transcript."""
         try:
-            for document in self._documents(found, row):
+            if found.source == "sessions" and self.sessions:
+                documents = self.sessions.read(found, row.state if row else "")
+            else:
+                documents = iter((self.workspace.read(found),))
+            for document in documents:
                 tally.notes[found.path] = document.note
                 if document.note:
                     tally.remarks[found.path] = Problem(found.path, document.note)
@@ -354,11 +351,6 @@ class Indexer:
                 yield replace(document, mtime_ns=0) if unsettled else document
         except SourceError as error:
             tally.unreadable[found.path] = Problem(found.path, str(error))
-
-    def _documents(self, found: FoundFile, row: FileRow | None) -> Iterable[Document]:
-        if found.source == "sessions" and self.sessions:
-            return self.sessions.read(found, row.state if row else "")
-        return [self.workspace.read(found)]
 
     def _chunk(self, document: Document) -> list[Chunk]:
         if document.source == "sessions":
