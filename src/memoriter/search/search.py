@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -329,7 +330,7 @@ class Searcher:
             score=item.score,
             snippet=snippet(chunk.text, matched, self.options.snippet_chars),
             source=chunk.source,
-            citation=shape.cite(chunk),
+            citation=cite(chunk),
             explain=Explanation(
                 self.options.fusion,
                 parts,
@@ -342,3 +343,15 @@ class Searcher:
             date=chunk.date,
             trust=chunk.trust,
         )
+
+
+_PAGE = re.compile(r"Page (\d+)")
+
+
+def cite(chunk: Chunk) -> str:
+    """Return the place of a chunk. One of a document with pages also names the page, as links to such files do."""
+    begins = chunk.text.split("\n", 1)[0].lstrip("# ")
+    pages = filter(None, map(_PAGE.fullmatch, (begins, *reversed(chunk.headings))))
+    found = next(pages, None) if chunk.path.lower().endswith(".pdf") else None
+    page = f"page={found[1]}&" if found else ""
+    return f"{chunk.path}#{page}L{chunk.start_line}-L{chunk.end_line}"

@@ -209,17 +209,7 @@ def with_source(hit: Hit) -> Hit:
     return replace(hit, snippet=hit.snippet.strip() + source_line(hit))
 
 
-_PAGE = re.compile(r"Page (\d+)")
 _CITATION = re.compile(r"(?P<path>.+)#(?:page=\d+&)?L(?P<first>[1-9]\d{0,8})(?:-L?(?P<last>[1-9]\d{0,8}))?")
-
-
-def cite(chunk: Chunk) -> str:
-    """Return the place of a chunk. One of a document with pages also names the page, as links to such files do."""
-    begins = chunk.text.split("\n", 1)[0].lstrip("# ")
-    pages = filter(None, map(_PAGE.fullmatch, (begins, *reversed(chunk.headings))))
-    found = next(pages, None) if chunk.path.lower().endswith(".pdf") else None
-    page = f"page={found[1]}&" if found else ""
-    return f"{chunk.path}#{page}L{chunk.start_line}-L{chunk.end_line}"
 
 
 def parse_citation(citation: str) -> tuple[str, int, int] | None:
