@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from memoriter.entries.exchange import export_lines
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.recall.inject import Injector
 from memoriter.records import Entry, NoteLine, Selection
+from memoriter.store.entry_store import Edit
 from memoriter.store.erasure import vector_hash
 from memoriter.testing import HashEmbedder
 
@@ -185,6 +187,24 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(
     entries.close()
     open_()
     assert holders(tmp_path / "agent", SENTINEL) == []
+
+
+def test_an_undone_entry_stays_if_a_run_of_tidy_changed_it_beside_the_erased_one(entries: Entries) -> None:
+    stays, ended, other = (
+        remember(entries, text) for text in ("The office is in Ghent", "The depot is in Lyon", "Tea is in stock")
+    )
+    store = entries._context.store
+    superseded = replace(ended, state="superseded", superseded_by=stays.id)
+    store.apply(
+        [Edit("supersede", superseded, ended), Edit("repeat", replace(other, repetitions=2), other)],
+        at=1.0,
+        by="tidy",
+    )
+    entries.undo()
+    entries.undo()
+    assert [entry.id for entry in entries.undone()] == [other.id]
+    entries.erase(ended.id)
+    assert [entry.text for entry in entries.undone()] == ["Tea is in stock"]
 
 
 def test_a_query_forgets_one_certain_hit_and_otherwise_offers_candidates(entries: Entries) -> None:

@@ -20,7 +20,8 @@ from memoriter.store.protocol import Connection, Transactions, value
 NO_QUOTES = Quotes()
 
 # An entry and the version merged from it say the same, and so do two entries with one digest: forget them together.
-# The last line covers a change that was undone: its entry is gone, but its text is still in the history.
+# The last lines cover a change that was undone: its entry is gone, but its text is still in the history. A run of tidy is
+# one change of many entries, so the older entry must name the newer one.
 _RELATIVES = """
     with family(id) as (select value from json_each(?))
         select e.id from entries e join family f on e.superseded_by = f.id
@@ -31,7 +32,7 @@ _RELATIVES = """
                 or v.entry_id = e.id and v.kind = 'absorb')
         union select e.id from entries o join family f on o.id = f.id join entries e on e.digest = o.digest
         union select v.entry_id from family f join events s on s.entry_id = f.id and s.kind = 'supersede'
-            join events v on v.change = s.change and v.after is not null
+            join events v on v.change = s.change and v.after is not null and s.after like '%' || v.entry_id || '%'
             and (v.kind = 'merge' or not exists(select 1 from entries e where e.id = v.entry_id))"""
 
 # What an undo has removed: the last event has the entry before it, and none after it.
