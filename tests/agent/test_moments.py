@@ -375,7 +375,7 @@ def test_the_language_model_gets_each_turn_once_and_the_last_ones_at_the_end(
     assert emit(agent, "agent_end", *TEA, *TRAIN).remembered == ()
     assert asked == []
     more = (user("We meet at noon."), assistant("Fine."))
-    assert len(emit(agent, "agent_end", *TEA, *TRAIN, *more).remembered) == 2
+    assert len(emit(agent, "agent_end", *TEA, *TRAIN, *more).remembered) == 3
     assert len(asked) == 1
     last = (*TEA, *TRAIN, *more, user("The heron is back."))
     assert emit(agent, "agent_end", *last).remembered == ()

@@ -191,7 +191,8 @@ def test_an_interrupted_erasure_is_completed_at_the_next_opening(
 
 def test_an_undone_entry_stays_if_a_run_of_tidy_changed_it_beside_the_erased_one(entries: Entries) -> None:
     stays, ended, other = (
-        remember(entries, text) for text in ("The office is in Ghent", "The depot is in Lyon", "Tea is in stock")
+        remember(entries, text)
+        for text in ("The office is in Ghent", "The depot is in Lyon", "Tea is in stock")
     )
     store = entries._context.store
     superseded = replace(ended, state="superseded", superseded_by=stays.id)

@@ -113,7 +113,7 @@ def test_what_the_owner_did_not_say_is_never_the_owners(entries: Entries, said: 
 )
 def test_what_the_owner_said_is_the_owners(entries: Entries, said: str, stated: str) -> None:
     done = extracted(entries, [one(stated, turn=1)], [Said("user", said)])
-    assert [done.entry.trust for done in done] == ["owner"]
+    assert {one.entry.trust for one in done} == {"owner"}
 
 
 def test_what_the_rules_captured_is_kept_when_a_model_answers(entries: Entries) -> None:
@@ -164,12 +164,12 @@ def test_a_number_refers_to_an_entry_and_an_invented_one_has_no_effect(entries: 
     chat = ScriptedChat(
         json.dumps([one("They eat at the lake these days", turn=1, type="fact", replaces=99)])
     )
-    assert [done.action for done in Extractor(entries, chat).extract(talk)] == ["added"]
+    assert [done.action for done in Extractor(entries, chat).extract(talk)] == ["added", "added"]
     number = 1 + [hit.entry.id for hit in entries.search(talk[0].text, limit=12, threshold=0).hits].index(
         mine.id
     )
     chat = ScriptedChat(json.dumps([one("Everybody eats outside in summer", type="fact", replaces=number)]))
-    (done,) = Extractor(entries, chat).extract(talk)
+    done, *_ = Extractor(entries, chat).extract(talk)
     assert (done.action, done.replaced) == ("superseded", mine.id)
     assert entries.get(mine.id).state == "superseded"
 
@@ -212,4 +212,4 @@ def test_statements_of_the_model_get_dates_relative_to_their_turn(entries: Entri
     chat = ScriptedChat(json.dumps([one("The demo for Fern is on Saturday", turn=1)]))
     (done,) = Extractor(entries, chat).extract(talk)
     assert done.entry is not None
-    assert (done.entry.text, done.entry.trust) == ("The demo for Fern is on Saturday (2026-11-21)", "owner")
+    assert (done.entry.text, done.entry.trust) == ("The demo for Fern is on Saturday (2026-11-21).", "owner")

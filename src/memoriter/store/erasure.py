@@ -20,8 +20,8 @@ from memoriter.store.protocol import Connection, Transactions, value
 NO_QUOTES = Quotes()
 
 # An entry and the version merged from it say the same, and so do two entries with one digest: forget them together.
-# The last lines cover a change that was undone: its entry is gone, but its text is still in the history. A run of tidy is
-# one change of many entries, so the older entry must name the newer one.
+# The last lines cover a change that was undone: its entry is gone, but its text is still in the history. A run of tidy
+# is one change of many entries, so the older entry must name the newer one.
 _RELATIVES = """
     with family(id) as (select value from json_each(?))
         select e.id from entries e join family f on e.superseded_by = f.id
