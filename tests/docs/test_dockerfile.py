@@ -135,7 +135,7 @@ def test_the_examples_for_postgres_name_the_port_and_the_setting(name: str) -> N
     assert "memoriter, serve, --host, 0.0.0.0" in text
 
 
-def test_the_gateways_of_the_compose_file_are_built_and_are_no_superusers() -> None:
+def test_the_gateways_of_the_compose_file_are_built_and_connect_as_a_plain_role() -> None:
     services = yaml.safe_load((ROOT / "examples" / "postgres" / "compose.yaml").read_text())["services"]
     url = services["gateway"]["environment"]["MEMORITER_STORE__URL"]
     assert (services["gateway"]["build"], url.split(":")[1]) == ("../..", "//memoriter")

@@ -47,7 +47,7 @@ class Evaluation:
 
 
 class Unrecorded(Injector):
-    """Makes recalls that no ledger records: an evaluation is no use of the memory."""
+    """Makes recalls that no ledger records: an evaluation does not count as use of the memory."""
 
     def _record(self, fitted: Any, query: str, interface: str, session: str | None) -> Recalled:
         del query, interface, session
