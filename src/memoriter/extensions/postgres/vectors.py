@@ -113,8 +113,8 @@ _GRAPH_SETTINGS = f"""
 _COUNT_FEW = """
     select count(*) from (select from index_chunks c where c.index_name = $1 and c.model = $2{conditions} limit $3) f"""
 
-# Each row is looked up by its primary key. With a condition on the model beside it, a generic plan reads all chunks of
-# the agent through the index of models.
+# Each row is asked for on its own. A generic plan may still choose the index of models instead of the primary key, and
+# read all chunks of the agent each time: lab/scale.md has the figures.
 _COSINES = """
     select c.rowid, 1 - (v.vector <=> (select $3::vector)) from unnest($4::text::bigint[]) wanted(rowid)
     cross join lateral (select rowid, model, hash from index_chunks
