@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -251,9 +251,12 @@ def read(folder: Path) -> dict[str, np.ndarray]:
     import onnx
     from onnx import numpy_helper
 
-    stored = {
-        t.name: numpy_helper.to_array(t) for t in onnx.load(str(folder / "model.onnx")).graph.initializer
-    }
+    graph = onnx.load(str(folder / "model.onnx")).graph
+    return weights_of({each.name: numpy_helper.to_array(each) for each in graph.initializer})
+
+
+def weights_of(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the weights of a graph's initializers as float32."""
 
     def matrix(name: str) -> np.ndarray:
         if f"{name}_quantized" not in stored:

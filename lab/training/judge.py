@@ -57,13 +57,15 @@ class Judge(nn.Module):
 class Prompts:
     """The tokens of pairs, as prompts."""
 
-    def __init__(self, tokenizer: Any, found: Sequence[Pair], limit: int) -> None:
+    def __init__(
+        self, tokenizer: Any, found: Sequence[Pair], limit: int, parts: Sequence[str] = _PARTS
+    ) -> None:
         texts = list(dict.fromkeys(text for pair in found for text in pair[:2]))
         number = {text: place for place, text in enumerate(texts)}
         encoded = tokenizer.encode_batch(texts, add_special_tokens=False)
         self.texts = [np.array(each.ids[:limit], np.int64) for each in encoded]
         self.rows = [(number[pair.earlier], number[pair.later]) for pair in found]
-        self.parts = [np.array(tokenizer.encode(part).ids, np.int64) for part in _PARTS]
+        self.parts = [np.array(tokenizer.encode(part).ids, np.int64) for part in parts]
         fixed = sum(map(len, self.parts))
         self.lengths = np.array([fixed + len(self.texts[a]) + len(self.texts[b]) for a, b in self.rows])
 

@@ -194,6 +194,18 @@ def _fill(text: str, names: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda found: names[found[1] + found[2]], " ".join(text.split()))
 
 
+def filled(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a scene with its placeholders filled in one way."""
+    own = {tongue: _names(random.Random(row["topic"]), tongue) for tongue in LANGUAGES}
+    out: dict[str, Any] = {"topic": _fill(row["topic"], own["en"])}
+    for field in ("old", "new", "near", "ask", "miss"):
+        if field in row:
+            out[field] = {
+                tongue: [_fill(text, own[tongue]) for text in row[field][tongue]] for tongue in LANGUAGES
+            }
+    return out
+
+
 def is_held_out(row: object, share: int) -> bool:
     """Return whether a scene is only measured: one in `share`."""
     digest = hashlib.sha256(json.dumps(row, sort_keys=True).encode()).digest()

@@ -1,0 +1,505 @@
+"""The reranker learns from a language model: lists of a question and candidate texts, which the model scores.
+
+`prepare` collects the questions and the texts: scenes with their questions, text that the language model wrote, and
+queries of the corpora. On a GPU, `ask` lets the language model write questions for its own texts, and `score` finds
+candidates with the embedder and scores them with the teacher: the first layers of the language model as a
+cross-encoder, tuned on the questions of scenes. `train` then teaches the reranker. Its word vectors stay as they are,
+because the reader of changes shares them.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import lzma
+import math
+import random
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from lab.training import dataset, engine, judge, language, model, overlap, scenes, tokens
+from lab.training.config import Config, TaughtConfig
+from lab.training.pairs import Pair
+from lab.training.tokens import Tokens, autocast
+
+Log = Any
+_PARTS = ("Text: ", "\nQuestion: ", "\nIs the question answered by the text?")
+#: Ranks that candidates are drawn from, one draw per span.
+_RANKS = ((0, 2), (1, 4), (2, 8), (5, 16), (12, 60))
+_FROZEN = ("encoder.word", "encoder.widen", "encoder.position", "encoder.kind", "encoder.norm")
+_MASK = 4
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question, the texts that answer it, and texts that do not although they are near."""
+
+    query: str
+    gold: tuple[int, ...]
+    near: tuple[int, ...]
+    kind: str
+
+
+@dataclass
+class Pool:
+    """Texts by number, and questions about them."""
+
+    texts: list[str]
+    asks: list[Ask]
+
+    def save(self, path: Path) -> None:
+        """Write one compressed file."""
+        with lzma.open(path, "wt", encoding="utf-8") as out:
+            out.write(json.dumps(self.texts, ensure_ascii=False) + "\n")
+            for ask in self.asks:
+                out.write(json.dumps([ask.query, ask.gold, ask.near, ask.kind], ensure_ascii=False) + "\n")
+
+    @staticmethod
+    def load(path: Path) -> Pool:
+        """Read what `save` wrote."""
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            texts = json.loads(next(lines))
+            rows = [json.loads(line) for line in lines]
+        return Pool(texts, [Ask(row[0], tuple(row[1]), tuple(row[2]), row[3]) for row in rows])
+
+
+# ---- questions and texts ------------------------------------------------------------------------------------------
+
+
+class _Numbers:
+    """Numbers the texts of a pool."""
+
+    def __init__(self, change: Any) -> None:
+        self.change = change
+        self.texts: dict[str, int] = {}
+
+    def __call__(self, text: str) -> int:
+        return self.texts.setdefault(self.change(text), len(self.texts))
+
+
+def prepare(
+    work: Path, written: Path, target: Path, bench: Path | None, config: Config, simplified: Any
+) -> None:
+    """Write the pool: scenes, written text, and a part of the corpora. Text of the benchmarks is left out."""
+    own, rng, number = config.taught, random.Random(config.taught.seed), _Numbers(simplified)
+    found = overlap.benchmark_texts(bench) if bench else iter(())
+    benchmarks = overlap.Benchmarks(found, config.data)
+    asks = [*_of_scenes(number), *_of_corpora(work, number, own, rng)]
+    for row in engine.read(written) if written.exists() else ():
+        if not benchmarks.verdict(row["text"]):
+            number(row["text"])
+    kept = [ask for ask in asks if not benchmarks.verdict(ask.query)]
+    Pool(list(number.texts), kept).save(target)
+
+
+def _of_scenes(number: _Numbers) -> Iterator[Ask]:
+    for row in scenes.rows():
+        filled = scenes.filled(row)
+        lines = {
+            field: [number(text) for each in filled[field].values() for text in each]
+            for field in ("old", "new", "near")
+        }
+        held = "held out " if scenes.is_held_out(row, 8) else ""
+        answers = (*lines["old"], *lines["new"])
+        for text in [filled["topic"], *(text for each in filled.get("ask", {}).values() for text in each)]:
+            kind = "topic" if text == filled["topic"] else "scene"
+            yield Ask(number.change(text), answers, tuple(lines["near"]), f"{held}{kind}")
+        for text in (text for each in filled.get("miss", {}).values() for text in each):
+            yield Ask(number.change(text), (), (*answers, *lines["near"]), f"{held}miss")
+
+
+def _of_corpora(work: Path, number: _Numbers, own: TaughtConfig, rng: random.Random) -> Iterator[Ask]:
+    data = dataset.load(work)
+    for tongue, texts in data.texts.items():
+        rows = data.asks[tongue]
+        for query, text in rows[rng.sample(range(len(rows)), min(own.corpus, len(rows)))].tolist():
+            if len(texts[text]) <= own.longest:
+                yield Ask(number.change(texts[query]), (number(texts[text]),), (), tongue)
+        for place in rng.sample(range(len(texts)), min(own.others, len(texts))):
+            if own.shortest <= len(texts[place]) <= own.longest:
+                number(texts[place])
+    english, chinese = data.texts["en"], data.texts["zh"]
+    rows = data.pair_asks[rng.sample(range(len(data.pair_asks)), min(own.crossed, len(data.pair_asks)))]
+    for query, text in rows.tolist():
+        one, two = data.pairs[query], data.pairs[text]
+        if rng.random() < 0.5:
+            yield Ask(number.change(chinese[one[1]]), (number(english[two[0]]),), (), "cross")
+        else:
+            yield Ask(english[one[0]], (number(chinese[two[1]]),), (), "cross")
+
+
+def ask(
+    folder: Path, written: Path, pool: Pool, config: Config, seconds: float, device: str, log: Log
+) -> list[Ask]:
+    """Let the language model write questions that its texts answer. Return them with the numbers of the texts."""
+    from tempfile import TemporaryDirectory
+
+    numbers = {text: place for place, text in enumerate(pool.texts)}
+    texts = [row for row in engine.read(written) if row["role"] == "text" and row["text"] in numbers]
+    random.Random(config.taught.seed).shuffle(texts)
+    own = replace(config.engine, seconds=seconds, line_tokens=32, crossed=0.0)
+    with TemporaryDirectory() as out:
+        writer = engine.Engine(folder, Path(out), own, overlap.Benchmarks(iter(()), config.data), device, log)
+        writer.texts = texts
+        for turn in range(2):
+            writer._round("question", 8 + 2 * turn)
+        writer.out.close()
+        rows = engine.read(Path(out) / "written.jsonl")
+    by_id = {row["id"]: row["text"] for row in texts}
+    asked = [Ask(row["text"], (numbers[by_id[row["id"]]],), (), "written") for row in rows]
+    return list({(each.query, each.gold): each for each in asked}.values())
+
+
+# ---- candidates ---------------------------------------------------------------------------------------------------
+
+
+def candidates(pool: Pool, texts: Tensor, queries: Tensor, config: TaughtConfig) -> np.ndarray:
+    """Return [questions, size]: answers and near texts that are known, then neighbours, then chance."""
+    rng = np.random.default_rng(config.seed)
+    out = np.zeros((len(pool.asks), config.size), np.int64)
+    for start in range(0, len(pool.asks), 2_048):
+        part = pool.asks[start : start + 2_048]
+        near = (queries[start : start + 2_048] @ texts.T).topk(_RANKS[-1][1] + 1, 1).indices.cpu().numpy()
+        for row, each in enumerate(part):
+            known = [*rng.permutation(each.gold)[:2], *rng.permutation(each.near)[:2]]
+            drawn = [int(near[row, rng.integers(a, b + 1)]) for a, b in _RANKS]
+            chance = rng.integers(0, len(texts), config.size).tolist()
+            chosen = list(dict.fromkeys(int(place) for place in [*known, *drawn, *chance]))
+            out[start + row] = chosen[: config.size]
+    return out
+
+
+# ---- the teacher --------------------------------------------------------------------------------------------------
+
+
+class Prompts(judge.Prompts):
+    """Pairs of a text and a question, as prompts."""
+
+    def __init__(self, tokenizer: Any, found: Sequence[Pair], limit: int) -> None:
+        super().__init__(tokenizer, found, limit, _PARTS)
+
+
+def open_teacher(network: language.Language, stored: Path) -> judge.Judge:
+    """Return the teacher: the network with the corrections of a cross-encoder added to its matrices."""
+    teacher = judge.Judge(network)
+    given = {
+        name: value for path in sorted(stored.glob("lora_*.npz")) for name, value in np.load(path).items()
+    }
+
+    def correction(name: str) -> Tensor:
+        up, down = (torch.from_numpy(given[f"{name}.{part}"]).to(network.device).float() for part in "BA")
+        return 2 * up @ down
+
+    with torch.no_grad():
+        for place, block in enumerate(network.blocks):
+            for part, names in (("qkv", "qkv"), ("o", ("o",)), ("gate", ("gate", "up")), ("down", ("down",))):
+                whole = torch.cat([correction(f"blocks.{place}.{name}") for name in names])
+                weight = getattr(block, part).weight
+                weight += whole.to(weight.dtype)
+        teacher.head.weight.copy_(torch.from_numpy(given["head.weight"]))
+        teacher.head.bias.copy_(torch.from_numpy(given["head.bias"]))
+    return teacher
+
+
+def scene_pairs(pool: Pool, found: np.ndarray, rng: random.Random, count: int) -> list[Pair]:
+    """Return pairs of a text and a question of the scenes: answered or not. Only candidates that are known count."""
+    out = []
+    for each, row in zip(pool.asks, found.tolist(), strict=True):
+        if each.kind not in ("scene", "topic", "miss"):
+            continue
+        gold = set(each.gold)
+        out += [Pair(pool.texts[text], each.query, 1.0, each.kind) for text in each.gold]
+        out += [
+            Pair(pool.texts[text], each.query, 0.0, each.kind)
+            for text in rng.sample(each.near, len(each.near) // 2)
+        ]
+        out += [
+            Pair(pool.texts[text], each.query, 0.0, each.kind)
+            for text in row
+            if text not in gold and text not in each.near
+        ]
+    rng.shuffle(out)
+    return out[:count]
+
+
+def tune(
+    teacher: judge.Judge,
+    known: tuple[Prompts, np.ndarray],
+    anchors: tuple[Prompts, np.ndarray],
+    seconds: float,
+    config: judge.JudgeConfig,
+    log: Log,
+) -> None:
+    """Train on known pairs for some seconds. The scores of other pairs stay near what they were."""
+    device, own = teacher.network.device, list(teacher.trained().values())
+    optimiser = torch.optim.AdamW(own, lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.0)
+    rng = np.random.default_rng(config.seed)
+    teacher.train()
+    begin, step, totals = time.monotonic(), 0, torch.zeros(2, device=device)
+    while (done := (time.monotonic() - begin) / seconds) < 1:
+        rate = min(1, (step + 1) / config.warmup) * (0.03 + 0.97 * (1 + math.cos(math.pi * done)) / 2)
+        for group in optimiser.param_groups:
+            group["lr"] = config.learning_rate * rate
+        optimiser.zero_grad(set_to_none=True)
+        for place, (prompts, values) in enumerate((known, anchors)):
+            chosen = rng.integers(0, len(values), config.pairs // 2)
+            found = teacher(*prompts.batch(chosen, device))
+            wanted = torch.from_numpy(values[chosen].astype(np.float32)).to(device)
+            if place:
+                loss = 0.05 * functional.mse_loss(found, wanted)
+            else:
+                loss = functional.binary_cross_entropy_with_logits(found, wanted)
+            loss.backward()
+            totals[place] += loss.detach()
+        torch.nn.utils.clip_grad_norm_(own, 1.0)
+        optimiser.step()
+        step += 1
+        if step % 50 == 0:
+            log("teacher step", step, f"{done:.2f}", "losses", [round(float(x) / 50, 4) for x in totals])
+            totals.zero_()
+    log("teacher tuned in", step, "steps")
+
+
+def score(
+    teacher: judge.Judge,
+    tokenizer: Any,
+    pool: Pool,
+    found: np.ndarray,
+    order: Sequence[int],
+    config: Config,
+    seconds: float,
+    log: Log,
+) -> np.ndarray:
+    """Score lists in the given order until the time is over; NaN for the others."""
+    out = np.full(found.shape, np.nan, np.float32)
+    begin, size = time.monotonic(), 3_000
+    with ThreadPoolExecutor(1) as ahead:
+
+        def prompts(rows: Sequence[int]) -> Prompts:
+            chosen = [
+                Pair(pool.texts[text], pool.asks[row].query, 0, "") for row in rows for text in found[row]
+            ]
+            return Prompts(tokenizer, chosen, config.taught.teacher_tokens)
+
+        parts = [order[start : start + size] for start in range(0, len(order), size)]
+        waiting = ahead.submit(prompts, parts[0]) if parts else None
+        for place, rows in enumerate(parts):
+            if time.monotonic() - begin > seconds or waiting is None:
+                break
+            ready = waiting.result()
+            waiting = ahead.submit(prompts, parts[place + 1]) if place + 1 < len(parts) else None
+            out[list(rows)] = judge.score(teacher, ready, config.judge).reshape(len(rows), -1)
+            if place % 4 == 3:
+                log("scored", (place + 1) * size, "lists")
+    return out
+
+
+# ---- the student --------------------------------------------------------------------------------------------------
+
+
+class Lists:
+    """Questions, candidates and scores of the lists that were scored, by number."""
+
+    def __init__(
+        self, pool: Pool, found: np.ndarray, scores: np.ndarray, tokenizer: Any, config: Config, device: str
+    ) -> None:
+        own = config.taught
+        good = np.flatnonzero(np.isfinite(scores).all(1))
+        kinds = np.array([ask.kind for ask in pool.asks])
+        held = np.array([kind.startswith("held out") for kind in kinds]) | (
+            np.random.default_rng(own.seed).random(len(kinds)) < own.held_out
+        )
+        self.kinds, self.scores, self.found = kinds, scores, found
+        self.train, self.measured = good[~held[good]], good[held[good]]
+        self.count = len(pool.texts)
+        texts = [*pool.texts, *(ask.query for ask in pool.asks)]
+        self.tokens = Tokens(tokenizer, texts, config.rerank.max_text + 2, device)
+        self.limits = config.rerank.max_query, config.rerank.max_text
+
+    def read(self, rows: np.ndarray) -> tuple[model.Packed, Tensor]:
+        """Return the pairs of some lists, and their scores."""
+        size = self.found.shape[1]
+        packed = self.tokens.paired(
+            np.repeat(self.count + rows, size), self.found[rows].reshape(-1), self.limits
+        )
+        return packed, torch.from_numpy(self.scores[rows]).to(self.tokens.device)
+
+
+def loss_of(found: Tensor, wanted: Tensor, absolute: float) -> Tensor:
+    """Return the distance of two lists of scores: as distributions, and a little as numbers."""
+    out = absolute * (found - wanted).square().mean()
+    for heat in (1.0, 3.0):
+        target = torch.softmax(wanted / heat, -1)
+        ours = torch.log_softmax(found / heat, -1)
+        out = out + (target * (target.clamp_min(1e-9).log() - ours)).sum(-1).mean()
+    return out
+
+
+def load(weights: Mapping[str, np.ndarray], config: Config) -> model.Reranker:
+    """Return the reranker with these weights."""
+    shape = config.rerank
+    table = weights["encoder.word.weight"].shape
+    layers = sum(name.endswith(".qkv.weight") for name in weights)
+    network = model.Reranker(table[0], shape.hidden, layers, shape.heads, shape.rank)
+    network.load_state_dict(
+        {k: torch.from_numpy(np.ascontiguousarray(v.astype(np.float32))) for k, v in weights.items()}
+    )
+    return network
+
+
+def train(
+    lists: Lists, network: model.Reranker, config: Config, seconds: float, device: str, log: Log
+) -> model.Reranker:
+    """Train for some seconds; return the averaged weights."""
+    own = config.taught
+    for name, value in network.named_parameters():
+        value.requires_grad_(not name.startswith(_FROZEN))
+    weights = [value for value in network.parameters() if value.requires_grad]
+    average = copy.deepcopy(network).eval()
+    averaged = [value for value in average.parameters() if value.requires_grad]
+    optimiser = torch.optim.AdamW(
+        weights, lr=own.learning_rate, betas=(0.9, 0.98), weight_decay=own.weight_decay
+    )
+    rng = np.random.default_rng(own.seed)
+    shares = {kind: own.shares.get(kind, 1.0) for kind in set(lists.kinds[lists.train])}
+    chance = np.array([shares[kind] for kind in lists.kinds[lists.train]])
+    chance = chance / chance.sum()
+    network.train()
+
+    def draw() -> np.ndarray:
+        return rng.choice(lists.train, own.lists, p=chance)
+
+    begin, step, total, seen = time.monotonic(), 0, torch.zeros((), device=device), 0
+    with ThreadPoolExecutor(1) as drawing:
+        ahead = [drawing.submit(draw) for _ in range(4)]
+        while (done := (time.monotonic() - begin) / seconds) < 1:
+            ahead.append(drawing.submit(draw))
+            packed, wanted = lists.read(ahead.pop(0).result())
+            hidden = (torch.rand(packed.ids.shape, device=device) < own.masked) & (packed.ids > _MASK)
+            packed = replace(packed, ids=torch.where(hidden, _MASK, packed.ids))
+            rate = min(1, (done + 1e-3) / 0.03) * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
+            for group in optimiser.param_groups:
+                group["lr"] = own.learning_rate * rate
+            with autocast(device):
+                found = network(packed).float().view(wanted.shape)
+            loss = loss_of(found, wanted, own.absolute)
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(weights, 1.0)
+            optimiser.step()
+            step, total = step + 1, total + loss.detach()
+            with torch.no_grad():
+                torch._foreach_lerp_(averaged, weights, 1 - min(own.ema, step / (step + 10)))
+            if step % 200 == 0 or step == 5:
+                log("reranker step", step, f"{done:.2f}", "loss", round(float(total) / (step - seen), 4))
+                seen, total = step, torch.zeros((), device=device)
+    log("reranker trained in", step, "steps")
+    return average
+
+
+@torch.no_grad()
+def report(lists: Lists, network: model.Reranker, device: str, log: Log, name: str) -> dict[str, Any]:
+    """Log how often the network puts the teacher's first text first, and how far apart answers and misses are."""
+    network.eval()
+    out: dict[str, Any] = {}
+    best: dict[str, np.ndarray] = {}
+    for kind in sorted(set(lists.kinds[lists.measured])):
+        rows = lists.measured[lists.kinds[lists.measured] == kind]
+        found = []
+        for part in np.array_split(rows, max(1, len(rows) // 256)):
+            packed, _ = lists.read(part)
+            with autocast(device):
+                found.append(network(packed).float().view(len(part), -1).cpu().numpy())
+        ours, theirs = np.concatenate(found), lists.scores[rows]
+        best[kind] = ours.max(1)
+        out[kind] = {
+            "lists": len(rows),
+            "same first": round(float((ours.argmax(1) == theirs.argmax(1)).mean()), 4),
+            "loss": round(float(loss_of(torch.from_numpy(ours), torch.from_numpy(theirs), 0.0)), 4),
+        }
+    if "held out scene" in best and "held out miss" in best:
+        both = np.concatenate([best["held out scene"], best["held out miss"]])
+        labels = np.concatenate([np.ones(len(best["held out scene"])), np.zeros(len(best["held out miss"]))])
+        out["answered or missed"] = judge.auroc(both, labels)
+    log(name, json.dumps(out))
+    return out
+
+
+def embedded(folder: Path, texts: Sequence[str], config: Config, device: str) -> Tensor:
+    """Return the embedder's vectors."""
+    from tokenizers import Tokenizer
+
+    from lab.training.prepare import load_student
+
+    network = load_student(folder).to(device)
+    found = Tokens(Tokenizer.from_file(str(folder / "tokenizer.json")), texts, config.rerank.max_text, device)
+    return tokens.vectors(network, found)
+
+
+# ---- the embedder -------------------------------------------------------------------------------------------------
+
+
+class Anchored:
+    """The embedder as it was: what its vectors of all texts and questions are."""
+
+    def __init__(self, network: model.Student, lists: Lists) -> None:
+        self.vectors = tokens.vectors(network, lists.tokens)
+
+
+def train_embedder(
+    lists: Lists, network: model.Student, config: Config, seconds: float, device: str, log: Log
+) -> model.Student:
+    """Train the embedder on the order of the lists for some seconds. Every vector stays near what it was."""
+    own = config.taught
+    was = Anchored(network.eval(), lists).vectors
+    average = copy.deepcopy(network).eval()
+    weights, averaged = list(network.parameters()), list(average.parameters())
+    optimiser = torch.optim.AdamW(weights, lr=own.embedder_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    rng = np.random.default_rng(own.seed)
+    chance = np.array([own.shares.get(kind, 1.0) for kind in lists.kinds[lists.train]])
+    chance = chance / chance.sum()
+    network.train()
+    begin, step, totals, seen = time.monotonic(), 0, torch.zeros(3, device=device), 0
+    while (done := (time.monotonic() - begin) / seconds) < 1:
+        rows = rng.choice(lists.train, own.lists, p=chance)
+        chosen = np.concatenate([lists.count + rows, lists.found[rows].reshape(-1)])
+        rate = min(1, (done + 1e-3) / 0.05) * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
+        for group in optimiser.param_groups:
+            group["lr"] = own.embedder_rate * rate
+        with autocast(device):
+            found = network(lists.tokens.packed(chosen, lists.tokens.lengths[chosen])).float()
+        asked, texts = found[: len(rows)], found[len(rows) :].view(len(rows), -1, found.shape[1])
+        wanted = torch.from_numpy(lists.scores[rows]).to(device)
+        near = (asked[:, None] * texts).sum(-1)
+        target = torch.softmax(wanted / own.heat, -1)
+        ordered = (target * (target.clamp_min(1e-9).log() - torch.log_softmax(own.scale * near, -1))).sum(-1)
+        # A text that the teacher calls an answer is nearer than the texts of other questions.
+        best = texts[torch.arange(len(rows), device=device), wanted.argmax(1)]
+        sure = (wanted.amax(1) > 0).float()
+        apart = functional.cross_entropy(
+            own.scale * asked @ best.T, torch.arange(len(rows), device=device), reduction="none"
+        )
+        anchor = 1 - (found * was[torch.from_numpy(chosen).to(device)].float()).sum(-1)
+        parts = torch.stack([ordered.mean(), (apart * sure).mean(), anchor.mean()])
+        loss = parts[0] + own.apart * parts[1] + own.anchor * parts[2]
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimiser.step()
+        step, totals = step + 1, totals + parts.detach()
+        with torch.no_grad():
+            torch._foreach_lerp_(averaged, weights, 1 - min(own.ema, step / (step + 10)))
+        if step % 100 == 0 or step == 5:
+            log("embedder step", step, f"{done:.2f}", [round(float(x) / (step - seen), 4) for x in totals])
+            seen, totals = step, torch.zeros(3, device=device)
+    log("embedder trained in", step, "steps")
+    return average
