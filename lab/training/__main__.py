@@ -137,6 +137,28 @@ def step_reader(args: argparse.Namespace, config: Config) -> None:
     reader.run(args.work, args.model, out, config, device, args.seconds or sum(config.reader.seconds), log)
 
 
+def step_lists(args: argparse.Namespace, config: Config) -> None:
+    """Collect questions and texts, and let the language model score lists of them, in --seconds."""
+    from lab.training import taught
+    from memoriter.text.tokens import to_simplified
+
+    device, _, log = _judging(args, "lists")
+    pool = args.work / "pool.xz"
+    if not pool.exists():
+        written = args.work / "written.jsonl"
+        taught.prepare(args.work, written, pool, args.bench, config, to_simplified)
+    sources = taught.Sources(args.language, args.judge, args.model)
+    taught.score_lists(args.work, sources, config, args.seconds or 430, device, log)
+
+
+def step_taught(args: argparse.Namespace, config: Config) -> None:
+    """Teach the reranker the order of these lists, in --seconds."""
+    from lab.training import taught
+
+    device, out, log = _judging(args, "taught")
+    taught.teach(args.work, args.model, out, config, args.seconds or 240, device, log)
+
+
 def step_export(args: argparse.Namespace, config: Config) -> None:
     """Write the folder of the embedder; with --reranker that of the reranker, with --reader too that of the reader."""
     from lab.training import export
@@ -182,6 +204,8 @@ STEPS: dict[str, Callable[[argparse.Namespace, Config], None]] = {
     "write": step_write,
     "label": step_label,
     "reader": step_reader,
+    "lists": step_lists,
+    "taught": step_taught,
     "export": step_export,
     "evaluate": step_evaluate,
     "speed": step_speed,

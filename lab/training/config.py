@@ -237,11 +237,6 @@ class TaughtConfig:
     weight_decay: float = 0.02
     absolute: float = 0.04
     ema: float = 0.998
-    embedder_rate: float = 1e-4
-    heat: float = 2.0  # of the teacher's scores
-    scale: float = 20.0  # of cosines
-    apart: float = 0.1
-    anchor: float = 4.0
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The reranker learns from a language model: lists of a question and candidate texts, which the model scores.
 
 `prepare` collects the questions and the texts: scenes with their questions, text that the language model wrote, and
-queries of the corpora. On a GPU, `ask` lets the language model write questions for its own texts, and `score` finds
+queries of the corpora. On a GPU, `score_lists` lets the language model write questions for its own texts, finds
 candidates with the embedder and scores them with the teacher: the first layers of the language model as a
-cross-encoder, tuned on the questions of scenes. `train` then teaches the reranker. Its word vectors stay as they are,
+cross-encoder, tuned on the questions of scenes. `teach` then trains the reranker. Its word vectors stay as they are,
 because the reader of changes shares them.
 """
 
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -434,6 +434,83 @@ def report(lists: Lists, network: model.Reranker, device: str, log: Log, name: s
     return out
 
 
+# ---- the run ------------------------------------------------------------------------------------------------------
+
+
+class Sources(NamedTuple):
+    """The folders of the language model, of the teacher's first corrections and of the embedder."""
+
+    language: Path
+    corrections: Path
+    embedder: Path
+
+
+def score_lists(work: Path, sources: Sources, config: Config, seconds: float, device: str, log: Log) -> None:
+    """Write questions, tune the teacher and score lists; save `asked.xz` and `lists.npz` in `work`."""
+    own, rng = config.taught, random.Random(config.taught.seed)
+    pool = Pool.load(work / "pool.xz")
+    written = work / "written.jsonl"
+    asked = ask(sources.language, written, pool, config, 0.3 * seconds, device, log)
+    Pool([], asked).save(work / "asked.xz")
+    pool.asks += asked
+    count = len(pool.texts)
+    vectors = embedded(sources.embedder, [*pool.texts, *(each.query for each in pool.asks)], config, device)
+    found = candidates(pool, vectors[:count], vectors[count:], own)
+    network, tokenizer = language.open_folder(
+        sources.language, device, config.judge.layers, config.judge.rank
+    )
+    teacher = open_teacher(network, sources.corrections)
+    known = scene_pairs(pool, found, rng, own.known)
+    others = [place for place, each in enumerate(pool.asks) if each.kind in ("en", "zh", "cross", "written")]
+    kept = rng.sample(others, min(len(others), own.anchors // own.size))
+    anchors = Prompts(
+        tokenizer,
+        [Pair(pool.texts[text], pool.asks[row].query, 0, "") for row in kept for text in found[row]],
+        own.teacher_tokens,
+    )
+    before = judge.score(teacher, anchors, config.judge)
+    labels = np.array([pair.label for pair in known])
+    tune(
+        teacher,
+        (Prompts(tokenizer, known, own.teacher_tokens), labels),
+        (anchors, before),
+        0.14 * seconds,
+        config.judge,
+        log,
+    )
+    teacher.merge()
+    order = sorted(
+        range(len(pool.asks)),
+        key=lambda row: (pool.asks[row].kind in ("en", "zh", "cross", "written"), rng.random()),
+    )
+    scores = score(teacher, tokenizer, pool, found, order, config, 0.56 * seconds, log)
+    np.savez(work / "lists.npz", found=found.astype(np.int32), scores=scores.astype(np.float16))
+
+
+def teach(
+    work: Path, embedder: Path, out: Path, config: Config, seconds: float, device: str, log: Log
+) -> None:
+    """Train the reranker on the scored lists. Write the mean of the weights before and after.
+
+    The mean finds more than either: the taught weights alone have learned the lists by heart.
+    """
+    from tokenizers import Tokenizer
+
+    pool, stored = Pool.load(work / "pool.xz"), np.load(work / "lists.npz")
+    pool.asks += Pool.load(work / "asked.xz").asks
+    tokenizer = Tokenizer.from_file(str(embedder / "tokenizer.json"))
+    found, scores = stored["found"].astype(np.int64), stored["scores"].astype(np.float32)
+    lists = Lists(pool, found, scores, tokenizer, config, device)
+    weights = dict(np.load(work / "start.npz"))
+    network = load(weights, config).to(device)
+    figures = {"before": report(lists, network, device, log, "before")}
+    taught = train(lists, network, config, seconds, device, log)
+    figures["after"] = report(lists, taught, device, log, "after")
+    (out / "taught.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    after = {name: value.float().cpu().numpy() for name, value in taught.state_dict().items()}
+    np.savez(out / "weights.npz", **{name: (weights[name] + after[name]) / 2 for name in after})
+
+
 def embedded(folder: Path, texts: Sequence[str], config: Config, device: str) -> Tensor:
     """Return the embedder's vectors."""
     from tokenizers import Tokenizer
@@ -443,63 +520,3 @@ def embedded(folder: Path, texts: Sequence[str], config: Config, device: str) ->
     network = load_student(folder).to(device)
     found = Tokens(Tokenizer.from_file(str(folder / "tokenizer.json")), texts, config.rerank.max_text, device)
     return tokens.vectors(network, found)
-
-
-# ---- the embedder -------------------------------------------------------------------------------------------------
-
-
-class Anchored:
-    """The embedder as it was: what its vectors of all texts and questions are."""
-
-    def __init__(self, network: model.Student, lists: Lists) -> None:
-        self.vectors = tokens.vectors(network, lists.tokens)
-
-
-def train_embedder(
-    lists: Lists, network: model.Student, config: Config, seconds: float, device: str, log: Log
-) -> model.Student:
-    """Train the embedder on the order of the lists for some seconds. Every vector stays near what it was."""
-    own = config.taught
-    was = Anchored(network.eval(), lists).vectors
-    average = copy.deepcopy(network).eval()
-    weights, averaged = list(network.parameters()), list(average.parameters())
-    optimiser = torch.optim.AdamW(weights, lr=own.embedder_rate, betas=(0.9, 0.98), weight_decay=0.01)
-    rng = np.random.default_rng(own.seed)
-    chance = np.array([own.shares.get(kind, 1.0) for kind in lists.kinds[lists.train]])
-    chance = chance / chance.sum()
-    network.train()
-    begin, step, totals, seen = time.monotonic(), 0, torch.zeros(3, device=device), 0
-    while (done := (time.monotonic() - begin) / seconds) < 1:
-        rows = rng.choice(lists.train, own.lists, p=chance)
-        chosen = np.concatenate([lists.count + rows, lists.found[rows].reshape(-1)])
-        rate = min(1, (done + 1e-3) / 0.05) * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
-        for group in optimiser.param_groups:
-            group["lr"] = own.embedder_rate * rate
-        with autocast(device):
-            found = network(lists.tokens.packed(chosen, lists.tokens.lengths[chosen])).float()
-        asked, texts = found[: len(rows)], found[len(rows) :].view(len(rows), -1, found.shape[1])
-        wanted = torch.from_numpy(lists.scores[rows]).to(device)
-        near = (asked[:, None] * texts).sum(-1)
-        target = torch.softmax(wanted / own.heat, -1)
-        ordered = (target * (target.clamp_min(1e-9).log() - torch.log_softmax(own.scale * near, -1))).sum(-1)
-        # A text that the teacher calls an answer is nearer than the texts of other questions.
-        best = texts[torch.arange(len(rows), device=device), wanted.argmax(1)]
-        sure = (wanted.amax(1) > 0).float()
-        apart = functional.cross_entropy(
-            own.scale * asked @ best.T, torch.arange(len(rows), device=device), reduction="none"
-        )
-        anchor = 1 - (found * was[torch.from_numpy(chosen).to(device)].float()).sum(-1)
-        parts = torch.stack([ordered.mean(), (apart * sure).mean(), anchor.mean()])
-        loss = parts[0] + own.apart * parts[1] + own.anchor * parts[2]
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(weights, 1.0)
-        optimiser.step()
-        step, totals = step + 1, totals + parts.detach()
-        with torch.no_grad():
-            torch._foreach_lerp_(averaged, weights, 1 - min(own.ema, step / (step + 10)))
-        if step % 100 == 0 or step == 5:
-            log("embedder step", step, f"{done:.2f}", [round(float(x) / (step - seen), 4) for x in totals])
-            seen, totals = step, torch.zeros(3, device=device)
-    log("embedder trained in", step, "steps")
-    return average

@@ -32,11 +32,11 @@ log = logs.get("search")
 BUNDLED = Path(__file__).parent / "models" / "memoriter-changes-1"
 #: Tokens of each statement that are read.
 TOKENS = 128
-#: The least probability that retires a statement. About one in a hundred pairs that stand has it, of those in
-#: `lab.evals.changes`; of 1,050 in scenes that the reader did not learn from, none.
-RETIRED = 0.95
+#: The least probability that retires a statement, and the least one if the newer statement announces a change. Fewer
+#: than one in a hundred pairs that stand have it, of those in `lab.evals.changes`, `lab.evals.merge` and of scenes.
+RETIRED, ANNOUNCED = 0.976, 0.93
 #: The least probability of a change that an audit reports.
-PROBABLE = 0.9
+PROBABLE = 0.92
 #: The least probability (`about_the_same`) that brings a newer line along, that puts it before the older one, and that
 #: makes the newest of several lines stand for all.
 BESIDE, FIRST, SAME = 0.2, 0.2, 0.5
@@ -79,10 +79,11 @@ def change(judge: Judge | None, earlier: str, later: str) -> tuple[Change, float
     chance = (judge.out_of_date(earlier, later) if judge else None) or 0.0
     if chance < PROBABLE:
         return "", chance
-    if _shared_ends(earlier, later) >= FRAME and not announces_change(later):
+    announced = announces_change(later)
+    if not announced and _shared_ends(earlier, later) >= FRAME:
         return "", chance
     dates = [{token for token in token_set(text) if token[0] == "@"} for text in (earlier, later)]
-    sure = chance >= RETIRED and not (all(dates) and dates[0] != dates[1])
+    sure = chance >= (ANNOUNCED if announced else RETIRED) and not (all(dates) and dates[0] != dates[1])
     is_whole = all(estimate_tokens(text) <= TOKENS for text in (earlier, later))
     return "retired" if sure and is_whole else "probable", chance
 

@@ -34,7 +34,7 @@ from memoriter.search.rank import (
     keyword_leg,
     vector_leg,
 )
-from memoriter.search.rerank import CANDIDATES, WEIGHT, Reading, blend, text_of
+from memoriter.search.rerank import CANDIDATES, DATED_SHARE, WEIGHT, Reading, blend, text_of
 from memoriter.search.shape import Neighbours, Place, unknown_identifiers
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.sentences import join
@@ -200,7 +200,8 @@ class Searcher:
             ranked = self._rank(candidates, {row: found.all for row, found in around.items()})
             found = _Shortlist(self.index, candidates)
             reading = self._read(query, found, ranked)
-            blended = blend(ranked, reading, self.options.rerank_weight)
+            share = DATED_SHARE if candidates.names_a_date else 1.0
+            blended = blend(ranked, reading, share * self.options.rerank_weight)
             passing = self._choose(found, blended, min_score, limit)
             near = {item.rowid: around[item.rowid].nearest for item in passing[: DEPTH * limit]}
             places = self._shape(found, near, ranked, passing[: DEPTH * limit], limit)
