@@ -82,8 +82,8 @@ def _put(memory: Any, key: str, value: dict[str, str] | None) -> None:
 
 
 def _queue(memory: Any) -> None:
-    from memoriter.extensions.claude_code.capture import session_queue
-    from memoriter.extensions.claude_code.queue import SessionRequest
+    from memoriter.extensions.hooks.capture import session_queue
+    from memoriter.extensions.hooks.queue import SessionRequest
 
     session_queue(memory.settings).add(SessionRequest("Stop", "s1", "/nowhere/s1.jsonl", 0))
 

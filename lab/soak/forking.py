@@ -31,7 +31,7 @@ CORE_MODULES = (
     "filelock",
     "numpy",
     "memoriter.extensions.langgraph.items",
-    "memoriter.extensions.claude_code.capture",
+    "memoriter.extensions.hooks.capture",
 )
 #: Modules that the command line and the servers load on first use.
 SERVER_MODULES = (

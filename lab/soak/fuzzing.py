@@ -124,7 +124,8 @@ def targets(folder: Path) -> dict[str, Target]:
     from memoriter.entries import exchange
     from memoriter.entries.capture import capture
     from memoriter.errors import BadArgument, MemoriterError
-    from memoriter.extensions.claude_code.hook_input import HookEvent
+    from memoriter.extensions.hooks.hook_input import HookEvent
+    from memoriter.extensions.hooks.host import HookHost
     from memoriter.notes.chunking import chunk_markdown
     from memoriter.records import Document
     from memoriter.search import when
@@ -173,7 +174,7 @@ def targets(folder: Path) -> dict[str, Target]:
 
     def hook(data: bytes) -> None:
         with suppress(ValueError):
-            HookEvent.read(data, "Stop")
+            HookEvent.read(data, "Stop", HookHost())
 
     def turns(data: bytes) -> None:
         with suppress(BadArgument):  # objects that are not messages

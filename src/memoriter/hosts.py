@@ -16,7 +16,6 @@ from memoriter.extension import offers, suggest
 
 if TYPE_CHECKING:
     from memoriter.agent.agent import Agent
-    from memoriter.agent.service import MemoryService
     from memoriter.config import Settings
     from memoriter.importing.copying import ImportReport
     from memoriter.memory import Memory
@@ -62,6 +61,16 @@ class InstallReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Connection:
+    """A host on this machine, and whether it uses the memory."""
+
+    title: str
+    state: Literal["connected", "incomplete", "not connected"]
+    #: The folder of its settings.
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
 class HookAnswer:
     """The answer of a hook that runs in the resident process."""
 
@@ -102,6 +111,9 @@ class Host(Protocol):
     def uninstall(self, request: InstallRequest) -> InstallReport:
         """Undo what `install` changed. The memory is kept."""
 
+    def find(self, request: InstallRequest) -> Connection | None:
+        """Return how the host is connected; None if it is not on this machine."""
+
     def answer_hook(self, command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
         """Answer a hook on standard output within its deadline, and end the process."""
 
@@ -111,12 +123,14 @@ class Host(Protocol):
     def process_queue(self, agent: Agent) -> QueueState:
         """Process the sessions that hooks have queued."""
 
-    def process_sessions(self, service: MemoryService) -> None:
-        """Process the queued sessions with a memory that is already open, and leave it open."""
-
 
 class HostWithoutHooks:
     """The part of a host that calls tools instead of hooks."""
+
+    def find(self, request: InstallRequest) -> Connection | None:
+        """Find nothing."""
+        del request
+        return None
 
     def answer_hook(self, command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
         """Refuse: the host has no hooks."""
@@ -124,22 +138,26 @@ class HostWithoutHooks:
         raise BadArgument(f"{command.host} has no hooks.")
 
     def answer_in_process(self, request: HookRequest) -> HookAnswer:
-        """Answer nothing."""
+        """Leave the answer to the process of the hook."""
+        from memoriter.resident.client import Declined
+
         del request
-        return HookAnswer()
+        raise Declined("The host has no hooks.")
 
     def process_queue(self, agent: Agent) -> QueueState:
         """Process nothing."""
         del agent
         return QueueState()
 
-    def process_sessions(self, service: MemoryService) -> None:
-        """Process nothing."""
-
 
 def hosts() -> dict[str, Host]:
     """Return every host by name."""
     return {name: offer.load() for name, offer in offers("hosts").items()}
+
+
+def queues() -> list[Host]:
+    """Return one host for each queue of sessions. Hosts that inherit `process_queue` share their queue."""
+    return list({type(host).process_queue: host for host in hosts().values()}.values())
 
 
 def find_host(name: str) -> Host:
@@ -156,10 +174,3 @@ def program() -> tuple[str, ...]:
     """Return the command that starts memoriter from any folder."""
     found = shutil.which("memoriter", path=str(Path(sys.executable).parent)) or shutil.which("memoriter")
     return (found,) if found else (sys.executable, "-m", "memoriter")
-
-
-def plugin_folder(extension: Path, host: str) -> Path:
-    """Return the plugin for a host: in the folder of its extension, or in a checkout of the repository."""
-    package = extension / "plugin"
-    checkout = extension.parents[3] / "plugins" / host
-    return next(folder for folder in (package, checkout) if folder.is_dir())

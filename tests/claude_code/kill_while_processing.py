@@ -14,10 +14,10 @@ import time
 
 from memoriter.agent import Agent
 from memoriter.config import load
-from memoriter.extensions.claude_code import capture
-from memoriter.extensions.claude_code.capture import process_queue, session_progress, session_queue
-from memoriter.extensions.claude_code.progress import SessionProgress
-from memoriter.extensions.claude_code.queue import SessionRequest, _read
+from memoriter.extensions.hooks import capture
+from memoriter.extensions.hooks.capture import process_queue, session_progress, session_queue
+from memoriter.extensions.hooks.progress import SessionProgress
+from memoriter.extensions.hooks.queue import SessionRequest, _read
 
 
 def work(naive: bool, pipe: int) -> None:

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from memoriter.agent import Agent
 from memoriter.config import Settings
 from memoriter.errors import MemoriterError
-from memoriter.extensions.claude_code.events import Surroundings
-from memoriter.extensions.claude_code.hook import answer_in_process
+from memoriter.extensions.hooks.events import Surroundings
+from memoriter.extensions.hooks.hook import answer_in_process
 
 EXAMPLES = 600 if os.environ.get("MEMORITER_SOAK") else 20
 EVENTS = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PreCompact"]
@@ -127,7 +127,7 @@ def test_wrong_usage_does_not_stop_the_host(claude: ClaudeCode) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout) == (0, b"{}\n")
-    assert b"Unknown host 'other-host'. Available: claude-code, openclaw." in done.stderr
+    assert b"Unknown host 'other-host'. Available: claude-code, claude-desktop, codex, " in done.stderr
 
 
 def test_unknown_options_are_logged_and_the_hook_still_answers(claude: ClaudeCode) -> None:

@@ -14,7 +14,9 @@ from fake_claude_code import Ran, Run
 
 from memoriter import __version__
 from memoriter.extensions import claude_code
-from memoriter.hosts import plugin_folder
+from memoriter.extensions.clients.installed_files import plugin_folder
+from memoriter.extensions.clients.parts import JsonHooks
+from memoriter.extensions.clients.table import CLAUDE_EVENTS
 
 Memoriter = Callable[..., Ran]
 
@@ -160,7 +162,7 @@ def test_without_claude_code_the_message_says_what_to_enter(memoriter: Memoriter
 def test_an_unknown_host_is_wrong_usage(memoriter: Memoriter, command: str) -> None:
     done = memoriter(command, "emacs")
     assert (done.code, done.output) == (2, b"")
-    assert "Unknown host 'emacs'. Available: claude-code, openclaw." in done.error.decode()
+    assert "Unknown host 'emacs'. Available: claude-code, claude-desktop, codex, " in done.error.decode()
 
 
 def test_the_repository_is_a_marketplace() -> None:
@@ -176,11 +178,17 @@ def test_the_repository_is_a_marketplace() -> None:
 
 
 @pytest.mark.parametrize("host", ["codex", "cursor"])
-def test_codex_and_cursor_use_the_skill_and_the_server_without_the_hooks(host: str) -> None:
+def test_codex_and_cursor_use_the_skill_and_the_server(host: str) -> None:
     folder = plugin_folder(Path(claude_code.__file__).parent, "claude-code")
     manifest = json.loads((folder / f".{host}-plugin" / "plugin.json").read_text())
     assert (manifest["name"], manifest["version"]) == ("memoriter", __version__)
     assert (folder / manifest["skills"] / "memory" / "SKILL.md").is_file()
     assert (folder / manifest["mcpServers"]).is_file()
-    # Without an empty object, Codex installs hooks/hooks.json, which is for Claude Code.
-    assert manifest["hooks"] == {}
+    # Without this member, both install hooks/hooks.json, which is for Claude Code.
+    assert manifest["hooks"] == {"codex": "./hooks/codex.json", "cursor": {}}[host]
+
+
+def test_the_plugin_of_codex_calls_the_hooks_that_install_writes() -> None:
+    folder = plugin_folder(Path(claude_code.__file__).parent, "claude-code")
+    written = JsonHooks("hooks.json", "codex", CLAUDE_EVENTS).add("", ["memoriter"])
+    assert json.loads((folder / "hooks" / "codex.json").read_text()) == json.loads(written)

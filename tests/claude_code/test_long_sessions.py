@@ -14,8 +14,8 @@ from fake_claude_code import SESSION, ClaudeCode, wait_until
 from memoriter import MemoryService
 from memoriter.agent import Agent, Effect, Moment
 from memoriter.agent.agent import Observer
-from memoriter.extensions.claude_code.capture import process_queue, process_queue_of
-from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
+from memoriter.extensions.hooks.capture import process_queue
+from memoriter.extensions.hooks.queue import SessionQueue, SessionRequest
 
 #: A time at which no request is too old.
 FAR_FUTURE = 4e9
@@ -30,7 +30,10 @@ def test_a_slow_piece_is_not_lost(claude: ClaudeCode, monkeypatch: pytest.Monkey
     claude.say("I never work on Fridays.")
     _queue(claude).add(_request(path, "SessionEnd"))
     with claude.memory() as memory, MemoryService(memory) as service:
-        assert (process_queue_of(service), len(memory.entries.list())) == (1, 2)
+        assert (
+            process_queue(Agent.open(memory.settings, service=service, slot="memory-full")),
+            len(memory.entries.list()),
+        ) == (1, 2)
     assert claude.waiting() == []
 
 

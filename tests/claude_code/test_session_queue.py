@@ -15,10 +15,11 @@ import pytest
 from fake_claude_code import ClaudeCode, wait_until
 
 from memoriter import MemoryService
+from memoriter.agent import Agent
 from memoriter.errors import WriteError
-from memoriter.extensions.claude_code.capture import process_queue_of
-from memoriter.extensions.claude_code.progress import SessionProgress, SessionState
-from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
+from memoriter.extensions.hooks.capture import process_queue
+from memoriter.extensions.hooks.progress import SessionProgress, SessionState
+from memoriter.extensions.hooks.queue import SessionQueue, SessionRequest
 from memoriter.files.locks import file_lock
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.sessions.tail import TailPosition, read_new_turns
@@ -57,7 +58,7 @@ def test_the_command_and_a_starting_service_process_the_queue(claude: ClaudeCode
     assert (done.code, json.loads(done.output)) == (0, {"done": 1, "waiting": 0})
     queue.add(_request(claude.say("I never work on Fridays.", session="two"), session="two"))
     with claude.memory() as memory, MemoryService(memory) as service:
-        assert process_queue_of(service) == 1
+        assert process_queue(Agent.open(memory.settings, service=service, slot="memory-full")) == 1
         assert len(memory.entries.list()) == 2
 
 
@@ -174,7 +175,7 @@ def test_a_session_of_another_machine_is_left_to_it(tmp_path: Path) -> None:
 
 
 def test_the_queue_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memoriter.extensions.claude_code.queue.MAX_REQUESTS", 3)
+    monkeypatch.setattr("memoriter.extensions.hooks.queue.MAX_REQUESTS", 3)
     queue = SessionQueue(tmp_path / "queue")
     added = [queue.add(_request(tmp_path / "x.jsonl")) for _ in range(5)]
     assert [path is not None for path in added] == [True, True, True, False, False]

@@ -13,9 +13,9 @@ import pytest
 from memoriter import Memory
 from memoriter.errors import LockTimeout
 from memoriter.extensions.anthropic.agent_folder import AgentFolder
-from memoriter.extensions.claude_code.capture import session_progress, session_queue
-from memoriter.extensions.claude_code.progress import SessionState
-from memoriter.extensions.claude_code.queue import SessionRequest
+from memoriter.extensions.hooks.capture import session_progress, session_queue
+from memoriter.extensions.hooks.progress import SessionState
+from memoriter.extensions.hooks.queue import SessionRequest
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
 from memoriter.importing import import_export

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memoriter import Memory
-from memoriter.extensions.claude_code.progress import SessionProgress, SessionState
-from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
+from memoriter.extensions.hooks.progress import SessionProgress, SessionState
+from memoriter.extensions.hooks.queue import SessionQueue, SessionRequest
 from memoriter.importing import import_export
 from memoriter.importing.copying import copy_file, plan_copy
 from memoriter.records import Turn

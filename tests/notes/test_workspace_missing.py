@@ -12,8 +12,8 @@ from memoriter import Memory, MemoryService
 from memoriter.agent import Agent
 from memoriter.errors import SourceError, WriteError
 from memoriter.extensions.anthropic.agent_folder import AgentFolder
-from memoriter.extensions.claude_code.capture import process_queue
-from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
+from memoriter.extensions.hooks.capture import process_queue
+from memoriter.extensions.hooks.queue import SessionQueue, SessionRequest
 
 TALK = (
     {"role": "user", "content": "Which day do we release?"},

@@ -186,6 +186,45 @@ def test_codex_uses_the_memory_through_a_running_gateway(codex: Codex) -> None:
         assert_the_memory_was_used(codex, codex.ask("Which bucket has the backup?", MEMORITER_TOKEN=token))
 
 
+def context_of(body: Body) -> str:
+    """Return what hooks added to the prompt."""
+    developer = [item for item in body["input"] if item.get("role") == "developer"]
+    return "\n".join(part["text"] for item in developer for part in item["content"])
+
+
+def test_codex_recalls_and_captures_with_the_hooks_that_we_install(codex: Codex) -> None:
+    codex.configure("")
+    settings = codex.home / ".codex"
+    before = {path.name: path.read_bytes() for path in settings.iterdir()}
+    environment = {**os.environ, **codex.environment}
+
+    def memoriter(*arguments: str) -> str:
+        command = [*codex.memoriter, *arguments]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def ask(text: str) -> Body:
+        codex.run("exec", "--skip-git-repo-check", "--json", "--dangerously-bypass-hook-trust", text)
+        return codex.api.requests[-1]
+
+    memoriter("install", "codex")
+    codex.api.model = lambda body: [Say("Noted.")]
+    ask("I prefer tabs over spaces in all my Go code.")
+    memoriter("process-queue")
+    listed = json.loads(memoriter("list", "--json"))
+    assert [entry["text"] for entry in listed["entries"]] == ["I prefer tabs over spaces in all my Go code."]
+    context = context_of(ask("Do I prefer tabs or spaces in Go code?"))
+    assert "I prefer tabs over spaces in all my Go code." in context
+    assert "`mcp__memoriter__memory_search`" in context
+    (host,) = [one for one in json.loads(memoriter("hosts", "--json"))["hosts"] if one["host"] == "codex"]
+    assert host["state"] == "connected"
+    assert host["recalled"] and host["captured"]  # noqa: PT018
+    memoriter("uninstall", "codex")
+    assert {path.name: path.read_bytes() for path in settings.iterdir() if path.name in before} == before
+    assert not (settings / "hooks.json").exists()
+
+
 def searching_when_ready(body: Body) -> Sequence[Say | Call]:
     """A model that waits for the memory's tools, searches once, and answers. A plugin's server is not `required`."""
     if not offered(body):

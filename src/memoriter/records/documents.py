@@ -40,8 +40,8 @@ _LOCAL_TOOLS = """
     list_files file_search grep_search Edit MultiEdit Write write_file edit_file create_file NotebookEdit
     apply_patch replace str_replace str_replace_editor str_replace_based_edit_tool search_files codebase_search Bash
     shell local_shell local_shell_call exec terminal run_command run_terminal_cmd run_shell_command execute_command
-    execute_bash powershell KillShell KillBash kill_process TodoWrite TodoRead todo_write todo_read update_plan
-    ExitPlanMode EnterPlanMode AskUserQuestion think ToolSearch tool_search tool_search_tool_regex
+    execute_bash exec_command shell_command powershell KillShell KillBash kill_process TodoWrite TodoRead todo_write
+    todo_read update_plan ExitPlanMode EnterPlanMode AskUserQuestion think ToolSearch tool_search tool_search_tool_regex
     tool_search_tool_bm25 tool_search_tool_result calculator get_current_time current_time session_status memory
     memory_* memoriter__memory* mcp__*memoriter*__memory*
 """

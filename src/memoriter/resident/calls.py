@@ -79,8 +79,7 @@ def answer_hook(command: HookCommand, arguments: Sequence[str]) -> None:
     """Answer a hook through the resident process and end this one. Returns, or raises `Unanswered`, if it cannot."""
     until = time.monotonic() + command.deadline_s
     detached = _detach(arguments) if command.detach else None
-    is_plain = command.host == "claude-code" and not command.wait
-    if not is_plain or os.environ.get(client.INSIDE_HOOK) or client.is_off(command.options, os.environ):
+    if command.wait or os.environ.get(client.INSIDE_HOOK) or client.is_off(command.options, os.environ):
         if detached is None:
             return
         raise Unanswered(detached, until - time.monotonic())

@@ -1,8 +1,8 @@
 """Parse the lines of a transcript into messages and turns: who said what, and when.
 
-Three formats are recognised, line by line: OpenClaw (``{"type": "message", "message": …}``), Claude Code
-(``{"type": "user" | "assistant", "message": …}``) and a plain format (``{"role", "content", "time"}``). Only the words
-of people and agents become turns.
+Four formats are recognised, line by line: OpenClaw (``{"type": "message", "message": …}``), Claude Code
+(``{"type": "user" | "assistant", "message": …}``), Codex (``{"type": "response_item", "payload": …}``) and a plain
+format (``{"role", "content", "time"}``). Only the words of people and agents become turns.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ def read_record(record: Mapping[str, object]) -> Message:
 
 
 def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
-    """Return the part of the record that contains role and content, in any of the three formats."""
-    inner = record.get("message")
-    if isinstance(inner, dict) and record.get("type") in ("message", "user", "assistant"):
+    """Return the part of the record that contains role and content, in any of the formats."""
+    inner = record.get("payload" if record.get("type") == "response_item" else "message")
+    if isinstance(inner, dict) and record.get("type") in ("message", "user", "assistant", "response_item"):
         return inner
     return record if ("role" in record and "content" in record) or is_tool_record(record) else None
 
@@ -254,7 +254,11 @@ _METADATA = re.compile(
     r"|^\[message_id: [^\]\n]{1,80}\]$",
     re.MULTILINE,
 )
-_SILENT = ("NO_REPLY", "HEARTBEAT_OK", "[Request interrupted by user", "Read HEARTBEAT.md", "(no content)")
+#: Beginnings of messages that a host wrote. Codex sends AGENTS.md in the name of the user.
+_HOST_TEXTS = (
+    "NO_REPLY|HEARTBEAT_OK|[Request interrupted by user|Read HEARTBEAT.md|(no content)|# AGENTS.md instruct"
+)
+_SILENT = tuple(_HOST_TEXTS.split("|"))
 
 
 def clean(text: str) -> str:

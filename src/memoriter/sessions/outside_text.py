@@ -28,7 +28,7 @@ _CALLS = ("tool_use", "toolCall", "server_tool_use", "mcp_tool_use")
 _ANSWERING = ("tool", "function", "toolResult")
 #: Tools that run commands. They are local only if their commands are.
 _SHELLS = re.compile(
-    r"(?:.*[._-])?(?:ba|z|power)?sh(?:ell)?|exec|process|terminal|cmd|run_?(?:terminal_?)?(?:command|cmd)|execute_?(?:command|bash)"
+    r"(?:.*[._-])?(?:ba|z|power)?sh(?:ell)?|exec(?:_command)?|process|terminal|cmd|run_?(?:terminal_?)?(?:command|cmd)|execute_?(?:command|bash)"
     r"|(?:local|run)_?shell(?:_?(?:call|command))?|bash_?output",
     re.IGNORECASE,
 )

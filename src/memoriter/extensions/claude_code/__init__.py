@@ -1,8 +1,4 @@
-"""Claude Code: hooks, installation, and import of its transcripts.
-
-`hook` is the entry point of `memoriter hook`, `worker` guarantees an answer in time, `events` builds the answer, and
-`capture` processes sessions afterwards.
-"""
+"""Claude Code: its plugin, and the import of its transcripts."""
 
 from __future__ import annotations
 

@@ -1,24 +1,26 @@
-"""Claude Code as a host: its plugin, its hooks and its queued sessions."""
+"""Claude Code as a host: its plugin and its hooks."""
 
 from __future__ import annotations
 
+import os
 import shlex
-from typing import TYPE_CHECKING, NoReturn
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from memoriter.hosts import HookAnswer, HookRequest, InstallReport, InstallRequest, QueueState
+from memoriter.extensions.hooks.host import HookHost
+from memoriter.hosts import Connection, InstallReport, InstallRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memoriter.agent import Agent
-    from memoriter.agent.service import MemoryService
     from memoriter.extensions.claude_code.install import ClaudePlugin
-    from memoriter.resident.calls import Unanswered
-    from memoriter.resident.command_line import HookCommand
 
 
-class ClaudeCode:
+class ClaudeCode(HookHost):
     """Connects Claude Code. Modules load on first use, because a hook must answer fast."""
+
+    title = "Claude Code"
 
     def install(self, request: InstallRequest) -> InstallReport:
         """Register the plugin with Claude Code's own commands."""
@@ -46,33 +48,15 @@ class ClaudeCode:
         done = [] if request.dry_run else ["Uninstalled: claude-code"]
         return _report(plugin, plugin.uninstall_commands if is_installed else (), done)
 
-    def answer_hook(self, command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
-        """Answer a hook and end the process."""
-        from memoriter.extensions.claude_code.hook import main
+    def find(self, request: InstallRequest) -> Connection | None:
+        """Return whether the plugin is there; None without Claude Code."""
+        from memoriter.extensions.claude_code.install import ClaudePlugin
 
-        main(command, unanswered)
-
-    def answer_in_process(self, request: HookRequest) -> HookAnswer:
-        """Answer a hook of another process."""
-        from memoriter.extensions.claude_code import events, hook
-
-        surroundings = events.Surroundings(request.environ, request.open_agent)
-        return hook.answer_in_process(request.arguments, request.data, request.deadline_s, surroundings)
-
-    def process_queue(self, agent: Agent) -> QueueState:
-        """Process the sessions that hooks have queued."""
-        from memoriter.extensions.claude_code import capture
-
-        done = capture.process_queue(agent)
-        queue = capture.session_queue(agent.service.memory.settings)
-        waiting = len(queue.pending())
-        return QueueState(done, waiting, busy=bool(waiting) and queue.is_draining())
-
-    def process_sessions(self, service: MemoryService) -> None:
-        """Process the queued sessions with a memory that is already open."""
-        from memoriter.extensions.claude_code.capture import process_queue_of
-
-        process_queue_of(service)
+        folder = Path(os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude").expanduser()
+        if not (folder.is_dir() or shutil.which("claude")):
+            return None
+        plugin = ClaudePlugin.of(request.settings.home, request.scope)
+        return Connection(self.title, "connected" if plugin.folder.is_dir() else "not connected", folder)
 
 
 CLAUDE_CODE = ClaudeCode()

@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memoriter.errors import MemoriterError, NotFound, WriteError
+from memoriter.extensions.clients.installed_files import plugin_folder
 from memoriter.files.durable import write
 from memoriter.files.platform import hook_command
-from memoriter.hosts import plugin_folder, program
+from memoriter.hosts import program
 
 PLUGIN = "memoriter"
 #: Claude Code starts quickly; on a busy machine it may need longer.

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from memoriter.errors import NotFound
 from memoriter.extensions.openclaw import install as slot
 from memoriter.extensions.openclaw.importing import import_openclaw
-from memoriter.hosts import ChangedFile, HostWithoutHooks, InstallReport, InstallRequest, program
+from memoriter.hosts import ChangedFile, Connection, HostWithoutHooks, InstallReport, InstallRequest, program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from memoriter.extensions.openclaw.installed_files import FileChange
+    from memoriter.extensions.clients.installed_files import FileChange
 
 
 class OpenClawSlot(HostWithoutHooks):
@@ -51,6 +52,17 @@ class OpenClawSlot(HostWithoutHooks):
             result = "removed" if is_installed else "not installed"
             lines += [f"{host.plugin}: {result}", f"The memory stays in {settings.home}."]
         return InstallReport(lines, files=_files(changes, request.dry_run))
+
+    def find(self, request: InstallRequest) -> Connection | None:
+        """Return whether the plugin is in the slot; None without OpenClaw."""
+        try:
+            host = slot.OpenClawHost.find(request.home)
+        except NotFound:
+            return None
+        state: Literal["connected", "not connected"] = (
+            "connected" if host.plugin.is_dir() else "not connected"
+        )
+        return Connection("OpenClaw", state, host.state)
 
 
 OPENCLAW = OpenClawSlot()

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from memoriter.errors import ConfigError, NotFound
+from memoriter.extensions.clients.installed_files import EMPTY, FileChange, InstalledFiles, plugin_folder
 from memoriter.extensions.openclaw.home import HOME
-from memoriter.extensions.openclaw.installed_files import FileChange, InstalledFiles
-from memoriter.hosts import plugin_folder
 
 PLUGIN = "memoriter"
 PACKAGE = "memoriter-openclaw"
@@ -138,7 +137,7 @@ def _copy_plugin(source: Path, target: Path) -> None:
 
 def _load(text: str) -> Json:
     try:
-        settings = json.loads(text)
+        settings = json.loads(text.strip() or EMPTY)
     except (ValueError, RecursionError):
         raise ConfigError(
             "it is not plain JSON, but JSON5 or damaged. Install the plugin with OpenClaw's own command instead: "
@@ -166,7 +165,9 @@ def _object(value: object) -> Json:
 
 
 def _dump(settings: Mapping[str, Any], like: str) -> str:
-    return json.dumps(settings, indent=2, ensure_ascii=False) + ("\n" if like.endswith("\n") else "")
+    return json.dumps(settings, indent=2, ensure_ascii=False) + (
+        "\n" if like.endswith("\n") or not like else ""
+    )
 
 
 def _section(parent: Json, name: str) -> Json:

@@ -139,7 +139,10 @@ def _report_of(report: ImportReport) -> dict[str, object]:
 @install_command.command(epilog="Example: memoriter --workspace ~/notes install claude-code --dry-run")
 def install(
     context: typer.Context,
-    host: HostName,
+    host: Annotated[
+        str,
+        typer.Argument(metavar="[HOST]", help="Program that runs the agent. Without it: choose from a list."),
+    ] = "",
     scope: ScopeOption = "user",
     host_home: HostHome = None,
     with_import: Annotated[
@@ -153,7 +156,14 @@ def install(
     from dataclasses import replace
 
     options: GlobalOptions = context.obj
-    found, request = _find_host(host), _request(options, scope, host_home, dry_run)
+    request = _request(options, scope, host_home, dry_run)
+    if not host:
+        from memoriter.extensions.programs.hosts import choose
+
+        for name in choose(request):
+            install(context, name, scope, host_home, with_import, dry_run, as_json)
+        return
+    found = _find_host(host)
     request = replace(
         request,
         with_import=with_import,
@@ -286,12 +296,12 @@ def hook(
 def process_queue(context: typer.Context, as_json: Json = False) -> None:
     """Process queued sessions."""
     from memoriter.agent import Agent
-    from memoriter.hosts import hosts
+    from memoriter.hosts import queues
 
     settings = context.obj.settings(**{"embedding.background": False})
     with Agent.open(settings, slot="memory-full") as agent:
         agent.service  # noqa: B018 - raises the reason if there is no memory
-        states = [host.process_queue(agent) for host in hosts().values()]
+        states = [host.process_queue(agent) for host in queues()]
     processed, waiting = sum(one.done for one in states), sum(one.waiting for one in states)
     busy = "; another process is working on them" if any(one.busy for one in states) else ""
     text = f"{processed} processed, {waiting} waiting{busy}"

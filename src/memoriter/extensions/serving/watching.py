@@ -22,8 +22,9 @@ watch_command = typer.Typer(add_completion=False)
 @watch_command.command(epilog="Example: memoriter watch")
 def watch(context: typer.Context, as_json: Json = False) -> None:
     """Keep the index up to date while files change. Prints each update. Stop with Ctrl-C."""
+    from memoriter.agent import Agent
     from memoriter.agent.service import MemoryService
-    from memoriter.hosts import hosts
+    from memoriter.hosts import queues
 
     with context.obj.memory() as memory:
         service = MemoryService(
@@ -32,8 +33,9 @@ def watch(context: typer.Context, as_json: Json = False) -> None:
             on_progress=None if as_json else render.progress_lines(),
         )
         with service:
-            for host in hosts().values():
-                host.process_sessions(service)
+            with Agent.open(memory.settings, service=service, slot="memory-full") as agent:
+                for host in queues():
+                    host.process_queue(agent)
             if not as_json:
                 sys.stdout.write(f"{memory.settings.workspace}: {service.watching}\n")
                 sys.stdout.flush()

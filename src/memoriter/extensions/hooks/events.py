@@ -1,4 +1,4 @@
-"""Answers to the events of Claude Code.
+"""Answers to the events of hosts.
 
 | event | answer | afterwards |
 | --- | --- | --- |
@@ -22,19 +22,20 @@ from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.errors import BadArgument, LockTimeout, MemoriterError
-from memoriter.extensions.claude_code.hook_input import SESSION_EVENTS, HookEvent
+from memoriter.extensions.hooks.hook_input import SESSION_EVENTS, HookEvent
 from memoriter.resident.calls import PROMPT_EVENTS
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.config import Settings
-    from memoriter.extensions.claude_code.queue import SessionRequest
-    from memoriter.extensions.claude_code.worker import Respond
+    from memoriter.extensions.hooks.host import HookHost
+    from memoriter.extensions.hooks.queue import SessionRequest
+    from memoriter.extensions.hooks.worker import Respond
     from memoriter.resident.command_line import HookCommand
 
 log = logs.get("hooks")
 
-#: Characters that are put into a prompt. Claude Code accepts 10,000 and cuts off the rest.
+#: Characters that are put into a prompt. Claude Code and Codex accept 10,000 and cut off the rest.
 MAX_INJECTED_CHARS = 8_000
 #: Characters for the text about the memory and the fences, besides the injected memories.
 EXTRA_CHARS = 1_500
@@ -78,21 +79,21 @@ class Surroundings:
 
 
 def answer(
-    command: HookCommand, data: bytes, respond: Respond, surroundings: Surroundings
+    host: HookHost, command: HookCommand, data: bytes, respond: Respond, surroundings: Surroundings
 ) -> Afterwards | None:
     """Answer one event and return the work that follows. Raise `Ignored` with the reason if there is nothing to do."""
     start = time.monotonic()
     try:
-        event = HookEvent.read(data, command.event)
+        event = HookEvent.read(data, command.event, host)
     except ValueError as error:
-        raise Ignored(f"standard input is not an event of Claude Code: {error}") from error
+        raise Ignored(f"standard input is not an event of {host.title}: {error}") from error
     if event.name not in PROMPT_EVENTS + SESSION_EVENTS:
         supported = ", ".join(PROMPT_EVENTS + SESSION_EVENTS)
         raise Ignored(f"Unknown event {event.name[:80]!r}. Supported: {supported}.")
     settings = _load_settings(command, surroundings.environ)
     if event.name in SESSION_EVENTS:
-        return _process_session(event, settings, respond, surroundings)
-    return _answer_prompt(command, event, settings, respond, start, surroundings)
+        return _process_session(command, event, settings, respond, surroundings)
+    return _answer_prompt(host, command, event, settings, respond, start, surroundings)
 
 
 def about_the_memory(tools: Sequence[str], server: str, options: Mapping[str, str]) -> str:
@@ -168,10 +169,26 @@ def _update_index(agent: Agent) -> None:
         log.warning("could not update the index: %s", error)
 
 
+def _stamp(settings: Settings, host: str, act: str) -> None:
+    """Note that a host has recalled or captured now, for `memoriter hosts`."""
+    stamp = stamp_file(settings, host, act)
+    try:
+        stamp.parent.mkdir(mode=0o700, exist_ok=True)
+        stamp.touch(mode=0o600)
+    except OSError as error:
+        log.warning("could not note that %s %s: %s", host, act, error)
+
+
+def stamp_file(settings: Settings, host: str, act: str) -> Path:
+    """Return the file whose time says when a host last ``recalled`` or ``captured``."""
+    return settings.home / "hosts" / f"{host}.{act}"
+
+
 # ---- SessionStart and UserPromptSubmit ------------------------------------------------------------------------
 
 
 def _answer_prompt(
+    host: HookHost,
     command: HookCommand,
     event: HookEvent,
     settings: Settings,
@@ -185,7 +202,7 @@ def _answer_prompt(
         respond({})
         return None
     from memoriter.agent import Moment
-    from memoriter.extensions.claude_code.capture import process_queue, session_queue
+    from memoriter.extensions.hooks.capture import process_queue, session_queue
 
     agent = surroundings.open_agent(settings)
     if agent.error:
@@ -193,8 +210,9 @@ def _answer_prompt(
     if session_queue(settings).pending():  # the last session may have ended a moment ago
         share = QUEUE_SHARE * command.deadline_s
         process_queue(agent, wait_s=share / 2, until=start + share)
+    _stamp(settings, command.host, "recalled")
     text = _brief(agent, command, event) if event.name == "SessionStart" else _recall(agent, event)
-    respond(_prompt_context(event.name, text))
+    respond(host.add_context(event.name, text) if _fits(text) else {})
     if event.name != "SessionStart":
         agent.close()
         return None
@@ -210,8 +228,8 @@ def _answer_prompt(
 
 def _record_fork(event: HookEvent, settings: Settings) -> None:
     """Record when the session was forked. Its transcript begins with a copy of another session."""
-    from memoriter.extensions.claude_code.capture import session_progress
-    from memoriter.extensions.claude_code.progress import SessionState
+    from memoriter.extensions.hooks.capture import session_progress
+    from memoriter.extensions.hooks.progress import SessionState
 
     now = time.time()
     transcript = str(event.transcript or "")
@@ -226,7 +244,7 @@ def _recall(agent: Agent, event: HookEvent) -> str:
 
 
 def _brief(agent: Agent, command: HookCommand, event: HookEvent) -> str:
-    from memoriter.extensions.claude_code.capture import session_progress
+    from memoriter.extensions.hooks.capture import session_progress
 
     introduction = about_the_memory(agent.tools, command.server, command.options)
     memory = agent.memory
@@ -237,33 +255,31 @@ def _brief(agent: Agent, command: HookCommand, event: HookEvent) -> str:
     return f"{introduction}\n{brief.text}" if brief.text else introduction
 
 
-def _prompt_context(event: str, text: str) -> dict[str, object]:
-    """Return the answer that adds text to the prompt. Text that is too long is left out completely."""
-    if not text:
-        return {}
+def _fits(text: str) -> bool:
+    """Return whether there is text that the host adds as a whole. Text that is too long is left out completely."""
     size = len(text.encode("utf-16-le")) // 2  # Claude Code counts UTF-16 units: an emoji is two
     if size > MAX_INJECTED_CHARS + EXTRA_CHARS:
         log.warning("%d characters are too many for a prompt; nothing was injected", size)
-        return {}
-    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    return 0 < size <= MAX_INJECTED_CHARS + EXTRA_CHARS
 
 
 # ---- Stop, SessionEnd and PreCompact --------------------------------------------------------------------------
 
 
 def _process_session(
-    event: HookEvent, settings: Settings, respond: Respond, surroundings: Surroundings
+    command: HookCommand, event: HookEvent, settings: Settings, respond: Respond, surroundings: Surroundings
 ) -> Afterwards | None:
     """Queue the session, answer, and return the processing of the queue."""
-    from memoriter.extensions.claude_code.capture import QUEUE_WAIT_S, process_queue, session_queue
+    from memoriter.extensions.hooks.capture import QUEUE_WAIT_S, process_queue, session_queue
 
     queue = session_queue(settings)
     request, reason = _queue_request(event)
     queued = None
     if request is not None:
         queued = queue.add(request)
+        _stamp(settings, command.host, "captured")
     elif reason:
-        log.warning("claude-code %s: %s", event.name, reason)
+        log.warning("%s %s: %s", command.host, event.name, reason)
     respond({})
     if request is None and not queue.pending():
         return None
@@ -280,7 +296,7 @@ def _process_session(
 
 def _queue_request(event: HookEvent) -> tuple[SessionRequest | None, str]:
     """Return the request for the queue, or None and the reason, which is empty if it is not worth a log line."""
-    from memoriter.extensions.claude_code.queue import SessionRequest
+    from memoriter.extensions.hooks.queue import SessionRequest
     from memoriter.sessions.tail import file_size
 
     if event.is_subagent:

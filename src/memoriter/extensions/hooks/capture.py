@@ -1,4 +1,4 @@
-"""Process the transcripts of Claude Code's sessions.
+"""Process the transcripts of hosts' sessions.
 
 Every request goes through the queue. If a hook is killed, or the store is busy, the next hook continues its work. Only
 new records of a transcript are processed; the memory plugin decides what is learned from them.
@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.agent import Agent, Event, Moment
 from memoriter.errors import SourceError
-from memoriter.extensions.claude_code.progress import SessionProgress, SessionState
-from memoriter.extensions.claude_code.queue import SessionQueue, SessionRequest
+from memoriter.extensions.hooks.progress import SessionProgress, SessionState
+from memoriter.extensions.hooks.queue import SessionQueue, SessionRequest
 from memoriter.memory import parts_of
 from memoriter.sessions.tail import read_new_turns
 
 if TYPE_CHECKING:
-    from memoriter.agent.service import MemoryService
     from memoriter.config import Settings
 
 log = logs.get("hooks")
@@ -62,15 +61,6 @@ def process_queue(
     if finished:
         progress.prune()
     return finished
-
-
-def process_queue_of(service: MemoryService) -> int:
-    """Process all queued sessions with a memory that is already open, and leave it open."""
-    agent = Agent.open(service.memory.settings, service=service, slot="memory-full")
-    try:
-        return process_queue(agent)
-    finally:
-        agent.close()
 
 
 def _process(

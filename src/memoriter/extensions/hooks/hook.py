@@ -8,32 +8,33 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from memoriter import logs
-from memoriter.extensions.claude_code import worker
-from memoriter.extensions.claude_code.hook_input import SESSION_EVENTS, SILENT_EVENTS
+from memoriter.extensions.hooks import worker
+from memoriter.extensions.hooks.hook_input import SESSION_EVENTS, SILENT_EVENTS
 from memoriter.hosts import HookAnswer
 from memoriter.resident.calls import PROMPT_EVENTS
 from memoriter.resident.client import INSIDE_HOOK, Declined
 from memoriter.resident.command_line import HookCommand, find_home, read_hook
 
 if TYPE_CHECKING:
-    from memoriter.extensions.claude_code.events import Afterwards, Surroundings
-    from memoriter.extensions.claude_code.worker import Respond
+    from memoriter.extensions.hooks.events import Afterwards, Surroundings
+    from memoriter.extensions.hooks.host import HookHost
+    from memoriter.extensions.hooks.worker import Respond
+    from memoriter.hosts import HookRequest
     from memoriter.resident.calls import Unanswered
 
 log = logs.get("hooks")
 
 
-def main(command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
+def main(host: HookHost, command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn:
     """Answer the host and end the process. ``unanswered``: the resident process did not answer in its share of time."""
     if unanswered and unanswered.late and command.event in PROMPT_EVENTS:
         worker.give_up(command.deadline_s, log_failure=lambda reason: _log_failure(command, reason))
     worker.run(
-        lambda data, respond: _answer(command, data, respond),
+        lambda data, respond: _answer(host, command, data, respond),
         max(unanswered.remaining_s, 0.05) if unanswered else command.deadline_s,
         data=unanswered.data if unanswered else None,
         wait=command.wait,
@@ -43,7 +44,7 @@ def main(command: HookCommand, unanswered: Unanswered | None = None) -> NoReturn
     )
 
 
-def _answer(command: HookCommand, data: bytes, respond: Respond) -> None:
+def _answer(host: HookHost, command: HookCommand, data: bytes, respond: Respond) -> None:
     has_responded = False
 
     def respond_once(answer: dict[str, object]) -> None:
@@ -57,12 +58,12 @@ def _answer(command: HookCommand, data: bytes, respond: Respond) -> None:
     logs.setup("warning")
     logs.to_file(Path(find_home(command.options, os.environ)))
     try:
-        from memoriter.extensions.claude_code.events import Ignored, Surroundings
+        from memoriter.extensions.hooks.events import Ignored, Surroundings
 
         if os.environ.get(INSIDE_HOOK):
             raise Ignored(f"this session was started by a hook of memoriter ({INSIDE_HOOK} is set)")  # noqa: TRY301
         os.environ[INSIDE_HOOK] = "1"
-        if afterwards := _dispatch(command, data, respond_once, Surroundings(os.environ)):
+        if afterwards := _dispatch(host, command, data, respond_once, Surroundings(os.environ)):
             if hasattr(os, "nice"):
                 os.nice(5)  # the next prompt is more urgent
             afterwards()
@@ -75,29 +76,25 @@ def _answer(command: HookCommand, data: bytes, respond: Respond) -> None:
 
 
 def _dispatch(
-    command: HookCommand, data: bytes, respond: Respond, surroundings: Surroundings
+    host: HookHost, command: HookCommand, data: bytes, respond: Respond, surroundings: Surroundings
 ) -> Afterwards | None:
-    """Answer the event of a known host and return the work that follows."""
+    """Answer the event and return the work that follows."""
     if command.mistake:
         log.warning("%s %s: %s", command.host, command.event, command.mistake)
-    if command.host != "claude-code":
-        raise ValueError(f"Unknown host {command.host[:80]!r}. Supported: claude-code.")
-    from memoriter.extensions.claude_code import events
+    from memoriter.extensions.hooks import events
 
-    return events.answer(command, data, respond, surroundings)
+    return events.answer(host, command, data, respond, surroundings)
 
 
-def answer_in_process(
-    arguments: Sequence[str], data: bytes, deadline_s: float, surroundings: Surroundings
-) -> HookAnswer:
+def answer_in_process(host: HookHost, request: HookRequest, surroundings: Surroundings) -> HookAnswer:
     """Answer a hook of another process. Raises `Declined` if that process has to do it itself."""
-    command = read_hook(arguments)
+    command = read_hook(request.arguments)
     if command is None:
         raise Declined("This is not a hook.")
-    command.deadline_s = deadline_s
+    command.deadline_s = request.deadline_s
     answers, errors, afterwards = list[dict[str, object]](), "", None
     try:
-        afterwards = _dispatch(command, data, answers.append, surroundings)
+        afterwards = _dispatch(host, command, request.data, answers.append, surroundings)
     except Declined:
         raise
     except Exception as error:  # noqa: BLE001  a failure must never stop the host

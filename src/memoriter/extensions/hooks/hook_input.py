@@ -1,4 +1,4 @@
-"""Input of `memoriter hook`: the JSON that Claude Code writes to standard input, read tolerantly."""
+"""Input of `memoriter hook`: the JSON that a host writes to standard input, read tolerantly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memoriter.extensions.hooks.host import HookHost
 
 #: Events after which the session is processed.
 SESSION_EVENTS = ("Stop", "SessionEnd", "PreCompact")
@@ -20,7 +23,7 @@ MAX_SESSION_ID_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class HookEvent:
-    """An event of Claude Code."""
+    """An event of a host."""
 
     name: str
     session: str = ""
@@ -35,7 +38,7 @@ class HookEvent:
     is_subagent: bool = False
 
     @classmethod
-    def read(cls, data: bytes, name: str) -> HookEvent:
+    def read(cls, data: bytes, name: str, host: HookHost) -> HookEvent:
         """Read an event from JSON; raise `ValueError` if it is not an object."""
         try:
             fields = json.loads(data)
@@ -43,7 +46,7 @@ class HookEvent:
             raise ValueError("the JSON is nested too deeply") from error
         if not isinstance(fields, dict):
             raise ValueError("the JSON is not an object")  # noqa: TRY004 - callers handle one error type
-        return cls._from_fields(fields, name)
+        return cls._from_fields(host.read_fields(fields), name)
 
     @classmethod
     def _from_fields(cls, fields: Mapping[str, Any], name: str) -> HookEvent:

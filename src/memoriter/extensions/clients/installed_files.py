@@ -56,13 +56,18 @@ class _Record:
     before: str
     after_digest: str
     part_name: str
+    #: Whether the file was there before the installation.
+    existed: bool
 
 
 class InstalledFiles:
-    """Changes settings files and keeps the records of the changes."""
+    """Changes settings files and keeps the records of the changes.
 
-    def __init__(self, home: Path) -> None:
-        self._folder = home / "installed"
+    ``owner`` tells the records of hosts apart that share a file.
+    """
+
+    def __init__(self, home: Path, owner: str = "") -> None:
+        self._folder, self._owner = home / "installed", owner
 
     def add(self, path: Path, add: Add, remove: Remove, *, dry_run: bool, part_name: str = "") -> FileChange:
         """Add our part to a file, replacing an earlier one; ``part_name`` is its name in the file."""
@@ -70,17 +75,20 @@ class InstalledFiles:
 
         def change(text: str) -> str:
             without = self._without_part(path, text, remove)
-            return add(without if without.strip() else EMPTY)
+            return add(without)
 
         return self._change(path, change, remove, dry_run=dry_run, part_name=part_name)
 
     def remove(self, path: Path, remove: Remove, *, dry_run: bool) -> FileChange:
-        """Remove our part from a file."""
+        """Remove our part from a file, and a file that only consisted of it."""
         path = Path(os.path.realpath(path))
+        record = self._read_record(path)
         change = self._change(
             path, lambda text: self._without_part(path, text, remove), remove, dry_run=dry_run
         )
         if not dry_run:
+            if record is not None and not record.existed and change.after == record.before:
+                path.unlink(missing_ok=True)
             for file in (self._record_path(path), self._backup_path(path)):
                 file.unlink(missing_ok=True)
         return change
@@ -107,8 +115,11 @@ class InstalledFiles:
                 raise ConfigError(f"{path}: {error}. The file was not changed.") from error
             if dry_run:
                 return change
-            if change.is_change or self._read_record(path) is None:
-                self._write_record(path, self._without_part(path, before, remove), change.after, part_name)
+            known = self._read_record(path)
+            if change.is_change or known is None:
+                existed = path.exists() if known is None else known.existed
+                original = self._without_part(path, before, remove)
+                self._write_record(path, original, change.after, part_name, existed)
             if not change.is_change or _replace(change):
                 return change
         raise EditConflict(f"Another program keeps changing {path}. Try again.")
@@ -120,25 +131,26 @@ class InstalledFiles:
             return record.before
         return remove(text, None if record is None else record.before or EMPTY)
 
-    def _write_record(self, path: Path, before: str, after: str, part_name: str) -> None:
+    def _write_record(self, path: Path, before: str, after: str, part_name: str, existed: bool) -> None:
         make_folder(self._folder)
         write(self._backup_path(path), before.encode())
-        record = {"path": str(path), "existed": True, "after": _digest(after), "named": part_name}
+        record = {"path": str(path), "existed": existed, "after": _digest(after), "named": part_name}
         write(self._record_path(path), json.dumps(record, indent=2).encode())
 
     def _read_record(self, path: Path) -> _Record | None:
         try:
             record = json.loads(self._record_path(path).read_bytes())
             before = self._backup_path(path).read_bytes().decode()
-            return _Record(before, str(record["after"]), str(record.get("named", "")))
+            named, existed = str(record.get("named", "")), record.get("existed") is not False
+            return _Record(before, str(record["after"]), named, existed)
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
     def _record_path(self, path: Path) -> Path:
-        return self._folder / f"{_digest(str(path))[:16]}.json"
+        return self._folder / f"{_digest(f'{self._owner}{path}')[:16]}.json"
 
     def _backup_path(self, path: Path) -> Path:
-        return self._folder / f"{_digest(str(path))[:16]}-{path.name}"
+        return self._folder / f"{_digest(f'{self._owner}{path}')[:16]}-{path.name}"
 
 
 # ---- files ----------------------------------------------------------------------------------------------------
@@ -151,13 +163,25 @@ def _digest(text: str) -> str:
 def _read(path: Path) -> str:
     try:
         return path.read_bytes().decode()
+    except FileNotFoundError:
+        return ""
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start}). The file was not changed.") from error
 
 
 def _replace(change: FileChange) -> bool:
     """Write the new text; return False if the file has changed since it was read."""
-    mode = change.path.stat().st_mode & 0o7777
+    if not change.after and not change.path.exists():
+        return True
+    make_folder(change.path.parent)
+    mode = change.path.stat().st_mode & 0o7777 if change.path.exists() else 0o600
     return write(
         change.path, change.after.encode(), mode=mode, unless=lambda: _read(change.path) != change.before
     )
+
+
+def plugin_folder(extension: Path, host: str) -> Path:
+    """Return the plugin for a host: in the folder of its extension, or in a checkout of the repository."""
+    package = extension / "plugin"
+    checkout = extension.parents[3] / "plugins" / host
+    return next(folder for folder in (package, checkout) if folder.is_dir())

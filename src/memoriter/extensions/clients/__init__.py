@@ -1,0 +1,19 @@
+"""Hosts whose settings are files: one table of what belongs into each, and one way to add and remove it."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+_TABLE = "memoriter.extensions.clients.table"
+
+extension = Extension(
+    name="clients",
+    hosts={
+        "codex": Offer(f"{_TABLE}:CODEX"),
+        "claude-desktop": Offer(f"{_TABLE}:CLAUDE_DESKTOP"),
+        "cursor": Offer(f"{_TABLE}:CURSOR"),
+        "vscode": Offer(f"{_TABLE}:VSCODE"),
+        "windsurf": Offer(f"{_TABLE}:WINDSURF"),
+        "zed": Offer(f"{_TABLE}:ZED"),
+    },
+)

@@ -1,0 +1,164 @@
+"""A host whose settings are files: what belongs into them is added, shown and removed in one way for all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memoriter.errors import BadArgument, ConfigError
+from memoriter.extensions.clients.installed_files import FileChange, InstalledFiles
+from memoriter.extensions.clients.parts import Part
+from memoriter.extensions.hooks.host import HookHost
+from memoriter.hosts import (
+    ChangedFile,
+    Connection,
+    HostWithoutHooks,
+    InstallReport,
+    InstallRequest,
+    program,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """Where a host keeps its settings."""
+
+    #: The folder of the user, by the name of the system (`os.name`) or for all of them ("").
+    user: str
+    windows: str = ""
+    mac: str = ""
+    #: The variable that names another folder.
+    variable: str = ""
+    #: The folder below the variable's, if it names a parent.
+    below: str = ""
+
+    def find(self) -> Path:
+        """Return the folder on this system."""
+        named = os.environ.get(self.variable) if self.variable else ""
+        if named:
+            return Path(named, self.below).expanduser().absolute()
+        systems = {"win32": self.windows, "darwin": self.mac}
+        found = systems.get(sys.platform) or self.user
+        return Path(os.path.expandvars(found)).expanduser().absolute()
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """What belongs into the settings of one host."""
+
+    name: str
+    title: str
+    folder: Folder
+    parts: tuple[Part, ...]
+    #: The programs of the host, by which it is found on this machine.
+    programs: tuple[str, ...]
+    #: The folder of a project, with its parts; none if the host has no settings of projects.
+    project: str | None = None
+    project_parts: tuple[Part, ...] | None = None
+    #: What its owner does next.
+    next_step: str = ""
+
+
+class ClientHost(HostWithoutHooks):
+    """Connects one client over MCP."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.title = client.title
+
+    def install(self, request: InstallRequest) -> InstallReport:
+        """Add our parts to the settings files."""
+        command = [
+            *program(),
+            *(word for name, value in request.options.items() for word in (f"--{name}", value)),
+        ]
+        installed = InstalledFiles(request.settings.home, self._client.name)
+        changes = [
+            installed.add(
+                path,
+                lambda text, parts=parts: _with(text, parts, command),  # type: ignore[misc]
+                lambda text, _, parts=parts: _without(text, parts),  # type: ignore[misc]
+                dry_run=request.dry_run,
+            )
+            for path, parts in self._files(request).items()
+        ]
+        report = _report(changes, request.dry_run)
+        step = self._client.next_step
+        return (
+            report
+            if request.dry_run or not step
+            else InstallReport([*report.lines, step], files=report.files)
+        )
+
+    def uninstall(self, request: InstallRequest) -> InstallReport:
+        """Remove our parts."""
+        installed = InstalledFiles(request.settings.home, self._client.name)
+        changes = [
+            installed.remove(
+                path, lambda text, _, parts=parts: _without(text, parts), dry_run=request.dry_run
+            )  # type: ignore[misc]
+            for path, parts in self._files(request).items()
+        ]
+        return _report(changes, request.dry_run)
+
+    def find(self, request: InstallRequest) -> Connection | None:
+        """Return how the host is connected; None if it is not on this machine."""
+        folder = self._folder(request)
+        if not (folder.is_dir() or any(map(shutil.which, self._client.programs))):
+            return None
+        found = [_contains(path, part) for path, parts in self._files(request).items() for part in parts]
+        state = "connected" if all(found) else "incomplete" if any(found) else "not connected"
+        return Connection(self._client.title, state, folder)
+
+    def _folder(self, request: InstallRequest) -> Path:
+        if request.scope == "project" and request.home is None:
+            if self._client.project is None:
+                raise BadArgument(f"{self._client.title} has no settings for one project.")
+            return Path.cwd() / self._client.project
+        return (request.home or self._client.folder.find()).expanduser().absolute()
+
+    def _files(self, request: InstallRequest) -> dict[Path, list[Part]]:
+        """Return our parts of each file."""
+        parts = self._client.project_parts if request.scope == "project" else None
+        files, folder = dict[Path, list[Part]](), self._folder(request)
+        for part in parts or self._client.parts:
+            files.setdefault(folder / part.file, []).append(part)
+        return files
+
+
+class ClientHookHost(HookHost, ClientHost):
+    """Connects a client that also calls hooks."""
+
+
+def _with(text: str, parts: Sequence[Part], command: Sequence[str]) -> str:
+    for part in parts:
+        text = part.add(text, command)
+    return text
+
+
+def _without(text: str, parts: Sequence[Part]) -> str:
+    for part in parts:
+        text = part.remove(text)
+    return text
+
+
+def _contains(path: Path, part: Part) -> bool:
+    try:
+        return part.is_in(path.read_bytes().decode("utf-8", "replace"))
+    except (OSError, ConfigError):
+        return False
+
+
+def _report(changes: Sequence[FileChange], dry_run: bool) -> InstallReport:
+    lines = [
+        one.diff().rstrip("\n")
+        if dry_run and one.is_change
+        else f"{one.path}: {'changed' if one.is_change else 'unchanged'}"
+        for one in changes
+    ]
+    files = [ChangedFile(one.path, one.is_change, one.diff() if dry_run else None) for one in changes]
+    return InstallReport(lines, files=files)

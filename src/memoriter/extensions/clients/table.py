@@ -1,0 +1,65 @@
+"""The table of hosts: for each, where its settings are, and what belongs into them."""
+
+from __future__ import annotations
+
+from memoriter.extensions.clients.host import Client, ClientHookHost, ClientHost, Folder
+from memoriter.extensions.clients.parts import JsonHooks, JsonServer, TomlServer
+
+#: Hosts with hooks get the tools for entries too, as the plugin of Claude Code does.
+_FULL = ("mcp", "--slot", "memory-full")
+CLAUDE_EVENTS = {
+    name: name for name in ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
+}
+
+CODEX = ClientHookHost(
+    Client(
+        "codex",
+        "Codex",
+        Folder("~/.codex", variable="CODEX_HOME"),
+        (
+            JsonHooks("hooks.json", "codex", CLAUDE_EVENTS),
+            TomlServer("config.toml", ("startup_timeout_sec = 60",), _FULL),
+        ),
+        ("codex",),
+        project=".codex",
+        next_step="Codex runs hooks only after you have trusted them: start codex, enter /hooks and trust them.",
+    )
+)
+CLAUDE_DESKTOP = ClientHost(
+    Client(
+        "claude-desktop",
+        "Claude Desktop",
+        Folder("~/.config/Claude", "$APPDATA/Claude", "~/Library/Application Support/Claude"),
+        (JsonServer("claude_desktop_config.json"),),
+        ("claude-desktop",),
+        next_step="Restart Claude Desktop.",
+    )
+)
+CURSOR = ClientHost(
+    Client("cursor", "Cursor", Folder("~/.cursor"), (JsonServer("mcp.json"),), ("cursor",), project=".cursor")
+)
+VSCODE = ClientHost(
+    Client(
+        "vscode",
+        "VS Code",
+        Folder("~/.config/Code/User", "$APPDATA/Code/User", "~/Library/Application Support/Code/User"),
+        (JsonServer("mcp.json", ("servers", "memoriter"), {"type": "stdio"}),),
+        ("code",),
+        project=".vscode",
+    )
+)
+WINDSURF = ClientHost(
+    Client(
+        "windsurf", "Windsurf", Folder("~/.codeium/windsurf"), (JsonServer("mcp_config.json"),), ("windsurf",)
+    )
+)
+ZED = ClientHost(
+    Client(
+        "zed",
+        "Zed",
+        Folder("~/.config/zed", "$APPDATA/Zed"),
+        (JsonServer("settings.json", ("context_servers", "memoriter")),),
+        ("zed", "zeditor"),
+        project=".zed",
+    )
+)
