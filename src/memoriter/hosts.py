@@ -60,12 +60,15 @@ class InstallReport:
     imports: Sequence[ImportReport] = ()
 
 
+State = Literal["connected", "incomplete", "not connected"]
+
+
 @dataclass(frozen=True, slots=True)
 class Connection:
     """A host on this machine, and whether it uses the memory."""
 
     title: str
-    state: Literal["connected", "incomplete", "not connected"]
+    state: State
     #: The folder of its settings.
     folder: Path
 

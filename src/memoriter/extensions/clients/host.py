@@ -7,10 +7,11 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 
 from memoriter.errors import BadArgument, ConfigError
-from memoriter.extensions.clients.installed_files import FileChange, InstalledFiles
+from memoriter.extensions.clients.installed_files import Add, FileChange, InstalledFiles, Remove
 from memoriter.extensions.clients.parts import Part
 from memoriter.extensions.hooks.host import HookHost
 from memoriter.hosts import (
@@ -19,6 +20,7 @@ from memoriter.hosts import (
     HostWithoutHooks,
     InstallReport,
     InstallRequest,
+    State,
     program,
 )
 
@@ -78,12 +80,7 @@ class ClientHost(HostWithoutHooks):
         ]
         installed = InstalledFiles(request.settings.home, self._client.name)
         changes = [
-            installed.add(
-                path,
-                lambda text, parts=parts: _with(text, parts, command),  # type: ignore[misc]
-                lambda text, _, parts=parts: _without(text, parts),  # type: ignore[misc]
-                dry_run=request.dry_run,
-            )
+            installed.add(path, _adding(parts, command), _removing(parts), dry_run=request.dry_run)
             for path, parts in self._files(request).items()
         ]
         report = _report(changes, request.dry_run)
@@ -98,9 +95,7 @@ class ClientHost(HostWithoutHooks):
         """Remove our parts."""
         installed = InstalledFiles(request.settings.home, self._client.name)
         changes = [
-            installed.remove(
-                path, lambda text, _, parts=parts: _without(text, parts), dry_run=request.dry_run
-            )  # type: ignore[misc]
+            installed.remove(path, _removing(parts), dry_run=request.dry_run)
             for path, parts in self._files(request).items()
         ]
         return _report(changes, request.dry_run)
@@ -111,7 +106,7 @@ class ClientHost(HostWithoutHooks):
         if not (folder.is_dir() or any(map(shutil.which, self._client.programs))):
             return None
         found = [_contains(path, part) for path, parts in self._files(request).items() for part in parts]
-        state = "connected" if all(found) else "incomplete" if any(found) else "not connected"
+        state: State = "connected" if all(found) else "incomplete" if any(found) else "not connected"
         return Connection(self._client.title, state, folder)
 
     def _folder(self, request: InstallRequest) -> Path:
@@ -134,16 +129,12 @@ class ClientHookHost(HookHost, ClientHost):
     """Connects a client that also calls hooks."""
 
 
-def _with(text: str, parts: Sequence[Part], command: Sequence[str]) -> str:
-    for part in parts:
-        text = part.add(text, command)
-    return text
+def _adding(parts: Sequence[Part], command: Sequence[str]) -> Add:
+    return lambda text: reduce(lambda done, part: part.add(done, command), parts, text)
 
 
-def _without(text: str, parts: Sequence[Part]) -> str:
-    for part in parts:
-        text = part.remove(text)
-    return text
+def _removing(parts: Sequence[Part]) -> Remove:
+    return lambda text, _: reduce(lambda done, part: part.remove(done), parts, text)
 
 
 def _contains(path: Path, part: Part) -> bool:

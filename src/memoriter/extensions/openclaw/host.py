@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from memoriter.errors import NotFound
 from memoriter.extensions.openclaw import install as slot
 from memoriter.extensions.openclaw.importing import import_openclaw
-from memoriter.hosts import ChangedFile, Connection, HostWithoutHooks, InstallReport, InstallRequest, program
+from memoriter.hosts import (
+    ChangedFile,
+    Connection,
+    HostWithoutHooks,
+    InstallReport,
+    InstallRequest,
+    State,
+    program,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,9 +67,7 @@ class OpenClawSlot(HostWithoutHooks):
             host = slot.OpenClawHost.find(request.home)
         except NotFound:
             return None
-        state: Literal["connected", "not connected"] = (
-            "connected" if host.plugin.is_dir() else "not connected"
-        )
+        state: State = "connected" if host.plugin.is_dir() else "not connected"
         return Connection("OpenClaw", state, host.state)
 
 
