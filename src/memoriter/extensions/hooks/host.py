@@ -49,6 +49,8 @@ class HookHost:
         """Process the sessions that hooks have queued."""
         from memoriter.extensions.hooks import capture
 
+        if agent.error:
+            return QueueState()
         done = capture.process_queue(agent)
         queue = capture.session_queue(agent.service.memory.settings)
         waiting = len(queue.pending())
