@@ -12,7 +12,7 @@ from memoriter.config import Settings, load
 from memoriter.errors import BadArgument, ConfigError
 from memoriter.hosts import InstallRequest, find_host
 
-CLIENTS = ("claude-desktop", "codex", "cursor", "vscode", "windsurf", "zed")
+CLIENTS = ("claude-desktop", "codex", "cursor", "gemini-cli", "vscode", "windsurf", "zed")
 
 
 @pytest.fixture
@@ -41,6 +41,14 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
             loads = tomllib.loads if file.endswith(".toml") else json.loads
             written[f"{name} {file}"] = loads(data.decode())
     hooks = written.pop("codex hooks.json")["hooks"]
+    gemini = written.pop("gemini-cli settings.json")
+    assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in gemini["hooks"].items()} == {
+        "SessionStart": 10_000,
+        "BeforeAgent": 10_000,
+        "AfterAgent": 30_000,
+        "SessionEnd": 3_000,
+    }
+    assert gemini["mcpServers"]["memoriter"]["args"][-3:] == ["mcp", "--slot", "memory-full"]
     commands = [hook["command"] for groups in hooks.values() for group in groups for hook in group["hooks"]]
     program = commands[0].partition(" --workspace")[0]
     server = {"command": program, "args": ["--workspace", "/my notes", "mcp"]}

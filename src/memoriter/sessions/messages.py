@@ -1,8 +1,9 @@
 """Parse the lines of a transcript into messages and turns: who said what, and when.
 
-Four formats are recognised, line by line: OpenClaw (``{"type": "message", "message": …}``), Claude Code
-(``{"type": "user" | "assistant", "message": …}``), Codex (``{"type": "response_item", "payload": …}``) and a plain
-format (``{"role", "content", "time"}``). Only the words of people and agents become turns.
+Five formats are recognised, line by line: OpenClaw (``{"type": "message", "message": …}``), Claude Code
+(``{"type": "user" | "assistant", "message": …}``), Codex (``{"type": "response_item", "payload": …}``), Gemini CLI
+(``{"type": "user" | "gemini", "content": …}``) and a plain format (``{"role", "content", "time"}``). Only the words of
+people and agents become turns.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
     inner = record.get("payload" if record.get("type") == "response_item" else "message")
     if isinstance(inner, dict) and record.get("type") in ("message", "user", "assistant", "response_item"):
         return inner
+    if "content" in record and record.get("type") in ("user", "gemini"):
+        return {**record, "role": "user" if record["type"] == "user" else "assistant"}
     return record if ("role" in record and "content" in record) or is_tool_record(record) else None
 
 
@@ -208,7 +211,7 @@ def _marks(*records: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
 def _text_of(content: object) -> str:
     if isinstance(content, str):
         return content
-    blocks = (block for block in dicts(content) if block.get("type") in _TEXTS)
+    blocks = (block for block in dicts(content) if block.get("type", "text") in _TEXTS)
     return "\n\n".join(_text(block.get("text")) or "" for block in blocks)
 
 

@@ -124,7 +124,11 @@ def _find_calls(body: Record) -> Iterator[ToolCall]:
             name = _string(block, "name") or kind
             call_id = _string(block, "call_id") or _string(block, "id")
             yield _call(f"{server}__{name}" if server else name, call_id, block)
-    for call in (*dicts(body.get("tool_calls")), *dicts([body.get("function_call")])):
+    for call in (
+        *dicts(body.get("tool_calls")),
+        *dicts(body.get("toolCalls")),
+        *dicts([body.get("function_call")]),
+    ):
         inner = (call, *dicts([call.get("function")]), *dicts([call.get("custom")]))
         name = next((found for part in inner if (found := _string(part, "name"))), "")
         yield _call(name, _string(call, "id"), *inner)

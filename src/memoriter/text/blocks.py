@@ -11,7 +11,7 @@ import re
 _INJECTED = "relevant[-_]memories|recalled-memories|memory-context|supermemory-context|hindsight_memories"
 _HARNESS = (
     "system-reminder|local-command-(?:stdout|stderr|caveat)|command-(?:name|message|args|contents)"
-    "|bash-(?:input|stdout|stderr)|task-notification|ide_[a-z_]+|user-prompt-submit-hook|environment_context"
+    "|bash-(?:input|stdout|stderr)|task-notification|ide_[a-z_]+|user-prompt-submit-hook|environment_context|hook_context"
 )
 _TAG = re.compile(
     rf"<(/?)((?:{_INJECTED})(?:-[\w-]{{1,40}})?|{_HARNESS})(?:\s[^<>]{{0,400}})?>", re.IGNORECASE

@@ -11,6 +11,7 @@ extension = Extension(
     hosts={
         "codex": Offer(f"{_TABLE}:CODEX"),
         "claude-desktop": Offer(f"{_TABLE}:CLAUDE_DESKTOP"),
+        "gemini-cli": Offer("memoriter.extensions.clients.gemini_cli:GEMINI_CLI"),
         "cursor": Offer(f"{_TABLE}:CURSOR"),
         "vscode": Offer(f"{_TABLE}:VSCODE"),
         "windsurf": Offer(f"{_TABLE}:WINDSURF"),

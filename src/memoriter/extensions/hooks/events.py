@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING
 from memoriter import logs
 from memoriter.errors import BadArgument, LockTimeout, MemoriterError
 from memoriter.extensions.hooks.hook_input import SESSION_EVENTS, HookEvent
+from memoriter.extensions.hooks.host import HookHost
 from memoriter.resident.calls import PROMPT_EVENTS
 
 if TYPE_CHECKING:
     from memoriter.agent import Agent
     from memoriter.config import Settings
-    from memoriter.extensions.hooks.host import HookHost
     from memoriter.extensions.hooks.queue import SessionRequest
     from memoriter.extensions.hooks.worker import Respond
     from memoriter.resident.command_line import HookCommand
@@ -96,10 +96,13 @@ def answer(
     return _answer_prompt(host, command, event, settings, respond, start, surroundings)
 
 
-def about_the_memory(tools: Sequence[str], server: str, options: Mapping[str, str]) -> str:
+def about_the_memory(
+    tools: Sequence[str], server: str, options: Mapping[str, str], tool_name: str = HookHost.tool_name
+) -> str:
     """Explain how to use the memory: with the tools of our MCP server if the host has it, else in the shell."""
     if server:
-        usage = [f"- `mcp__{server}__{name}`: {purpose}" for name, purpose in _TOOLS if name in tools]
+        named = [(tool_name.format(server=server, tool=name), text) for name, text in _TOOLS if name in tools]
+        usage = [f"- `{name}`: {purpose}" for name, purpose in named]
     else:
         flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in options.items())
         usage = [f"- in the shell: `memoriter{flags} search 'a few words'`"]
@@ -211,7 +214,7 @@ def _answer_prompt(
         share = QUEUE_SHARE * command.deadline_s
         process_queue(agent, wait_s=share / 2, until=start + share)
     _stamp(settings, command.host, "recalled")
-    text = _brief(agent, command, event) if event.name == "SessionStart" else _recall(agent, event)
+    text = _brief(host, agent, command, event) if event.name == "SessionStart" else _recall(agent, event)
     respond(host.add_context(event.name, text) if _fits(text) else {})
     if event.name != "SessionStart":
         agent.close()
@@ -243,10 +246,10 @@ def _recall(agent: Agent, event: HookEvent) -> str:
     return effect.prepend_context
 
 
-def _brief(agent: Agent, command: HookCommand, event: HookEvent) -> str:
+def _brief(host: HookHost, agent: Agent, command: HookCommand, event: HookEvent) -> str:
     from memoriter.extensions.hooks.capture import session_progress
 
-    introduction = about_the_memory(agent.tools, command.server, command.options)
+    introduction = about_the_memory(agent.tools, command.server, command.options, host.tool_name)
     memory = agent.memory
     if "memory_recall" not in agent.tools or not memory.settings.retrieval.inject_on_query:
         return introduction

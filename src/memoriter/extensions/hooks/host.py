@@ -23,6 +23,8 @@ class HookHost:
 
     #: The name for people.
     title = ""
+    #: How the host names the tools of MCP servers.
+    tool_name = "mcp__{server}__{tool}"
 
     def read_fields(self, sent: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the fields of an event under the names that Claude Code uses."""

@@ -1,0 +1,133 @@
+"""Hosts other than Claude Code through the same hooks: their events, their answers and their transcripts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from memoriter.agent import Agent
+from memoriter.config import load
+from memoriter.hosts import HookAnswer, HookRequest, find_host
+from memoriter.records import Turn
+from memoriter.sessions.transcripts import Transcripts
+
+
+def answer(folder: Path, host: str, event: str, sent: dict[str, object]) -> HookAnswer:
+    """Answer a hook with the settings of a folder, and do what follows."""
+    home = {"MEMORITER_HOME": str(folder / "state"), "MEMORITER_WORKSPACE": str(folder / "notes")}
+    settings = load(environ={**home, "MEMORITER_EMBEDDING__PROVIDER": "none"}, cwd=folder)
+    answered = find_host(host).answer_in_process(
+        HookRequest(
+            ["hook", host, event, "--server", "memoriter"],
+            json.dumps(sent).encode(),
+            60.0,
+            {**home, "MEMORITER_EMBEDDING__PROVIDER": "none"},
+            lambda _: Agent.open(settings, slot="memory-full"),
+        )
+    )
+    if answered.afterwards:
+        answered.afterwards()
+    return answered
+
+
+def turns(path: Path) -> list[Turn]:
+    source = Transcripts([path])
+    return list(source.turns(source.scan().files[0]))
+
+
+def write(path: Path, *records: dict[str, object]) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), "utf-8")
+    return path
+
+
+STAMP = "2026-11-17T23:45:26.000Z"
+
+
+def gemini_session(path: Path, said: str) -> Path:
+    context = "<hook_context>I always use Kafka.</hook_context>"
+    return write(
+        path,
+        {"sessionId": "g", "kind": "main"},
+        {
+            "$set": {
+                "messages": [{"type": "user", "content": [{"text": "<session_context>x</session_context>"}]}]
+            }
+        },
+        {
+            "id": "1",
+            "timestamp": STAMP,
+            "type": "user",
+            "content": [{"text": f"{context}\n\n{said}"}, {"text": context}],
+        },
+        {"id": "2", "timestamp": STAMP, "type": "gemini", "content": "Noted.", "thoughts": [], "model": "m"},
+    )
+
+
+def codex_session(path: Path, said: str) -> Path:
+    def item(**payload: object) -> dict[str, object]:
+        return {"timestamp": STAMP, "type": "response_item", "payload": payload}
+
+    def message(role: str, kind: str, text: str) -> dict[str, object]:
+        return item(type="message", role=role, content=[{"type": kind, "text": text}])
+
+    return write(
+        path,
+        {"timestamp": STAMP, "type": "session_meta", "payload": {"id": "c", "cwd": "/p"}},
+        message("developer", "input_text", "I always use Kafka."),
+        message(
+            "user",
+            "input_text",
+            "# AGENTS.md instructions for /p\n\n<INSTRUCTIONS>I use Kafka.</INSTRUCTIONS>",
+        ),
+        message("user", "input_text", said),
+        item(type="function_call", name="exec_command", arguments='{"cmd": "ls -a"}', call_id="1"),
+        item(type="function_call_output", call_id="1", output="Output:\nREADME.md"),
+        message("assistant", "output_text", "Noted."),
+        {
+            "timestamp": STAMP,
+            "type": "event_msg",
+            "payload": {"type": "task_complete", "last_agent_message": "Noted."},
+        },
+    )
+
+
+def test_transcripts_of_gemini_cli_and_codex_give_only_speech(tmp_path: Path) -> None:
+    moment = 1794959126.0
+    said = "I prefer tabs over spaces in Go."
+    assert turns(gemini_session(tmp_path / "g.jsonl", said)) == [
+        Turn("user", said, 3, moment, "owner"),
+        Turn("assistant", "Noted.", 4, moment, "agent"),
+    ]
+    assert turns(codex_session(tmp_path / "c.jsonl", said)) == [
+        Turn("user", said, 4, moment, "owner"),
+        Turn("assistant", "Noted.", 7, moment, "agent"),
+    ]
+
+
+def test_an_answer_after_a_search_on_the_web_is_not_trusted(tmp_path: Path) -> None:
+    call = {"id": "1", "name": "google_web_search", "args": {"query": "x"}, "result": []}
+    path = write(
+        tmp_path / "g.jsonl",
+        {"id": "1", "timestamp": STAMP, "type": "gemini", "content": "", "toolCalls": [call]},
+        {"id": "2", "timestamp": STAMP, "type": "gemini", "content": "The page praises RabbitMQ."},
+    )
+    assert [turn.trust for turn in turns(path)] == ["untrusted"]
+
+
+def test_what_was_said_in_gemini_cli_is_known_in_codex(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    said = "I prefer tabs over spaces in all my Go code."
+    path = gemini_session(tmp_path / "g.jsonl", said)
+    event = {"session_id": "g", "transcript_path": str(path), "cwd": str(tmp_path)}
+    assert answer(tmp_path, "gemini-cli", "Stop", event).output == "{}"
+    prompt = "<hook_context>x</hook_context>\n\nDo I prefer tabs or spaces in Go code?"
+    for host, name in (("gemini-cli", "BeforeAgent"), ("codex", "UserPromptSubmit")):
+        sent = {"session_id": f"next {host}", "cwd": str(tmp_path), "prompt": prompt}
+        output = json.loads(answer(tmp_path, host, "UserPromptSubmit", sent).output)["hookSpecificOutput"]
+        assert output["hookEventName"] == name
+        assert said in output["additionalContext"]
+    started = {"session_id": "next", "cwd": str(tmp_path), "source": "startup"}
+    output = json.loads(answer(tmp_path, "gemini-cli", "SessionStart", started).output)["hookSpecificOutput"]
+    assert "`mcp_memoriter_memory_search`" in output["additionalContext"]
+    stamps = sorted(path.name for path in (tmp_path / "state" / "hosts").iterdir())
+    assert stamps == ["codex.recalled", "gemini-cli.captured", "gemini-cli.recalled"]
