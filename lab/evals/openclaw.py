@@ -26,7 +26,8 @@ from typing import Any
 
 from lab.evals.sets import EvalSet, Query, language_of, load_set
 from memoriter.extensions import openclaw
-from memoriter.hosts import plugin_folder, program
+from memoriter.extensions.clients.installed_files import plugin_folder
+from memoriter.hosts import program
 
 ROOT = Path(__file__).parents[2]
 MODULES = ROOT / ".tools" / "openclaw" / "node_modules"
