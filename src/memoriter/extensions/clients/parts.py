@@ -11,7 +11,7 @@ from typing import Protocol
 
 from memoriter.errors import ConfigError
 from memoriter.extensions.clients import json_text
-from memoriter.extensions.hooks.host import shell_command
+from memoriter.files import platform
 
 #: Seconds that a host waits for a hook of each event.
 HOOK_TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 30, "PreCompact": 15, "SessionEnd": 3}
@@ -134,4 +134,4 @@ class JsonHooks:
 
 def hook_command(command: Sequence[str], host: str, event: str) -> str:
     """Return the command line of a hook for a shell."""
-    return shell_command([*command, "hook", host, event, "--server", "memoriter"])
+    return platform.hook_command([*command, "hook", host, event, "--server", "memoriter"])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from memoriter.hosts import HookAnswer, HookRequest, QueueState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from typing import Any
 
     from memoriter.agent import Agent
@@ -57,8 +54,3 @@ class HookHost:
         queue = capture.session_queue(agent.service.memory.settings)
         waiting = len(queue.pending())
         return QueueState(done, waiting, busy=bool(waiting) and queue.is_draining())
-
-
-def shell_command(words: Sequence[str]) -> str:
-    """Return words as one command line for the shell in which a host runs it."""
-    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
