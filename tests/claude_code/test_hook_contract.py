@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from memoriter.agent import Agent
 from memoriter.config import Settings
 from memoriter.errors import MemoriterError
-from memoriter.extensions.hooks.events import Surroundings
-from memoriter.extensions.hooks.hook import answer_in_process
+from memoriter.hosts import HookRequest, find_host
 
 EXAMPLES = 600 if os.environ.get("MEMORITER_SOAK") else 20
 EVENTS = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd", "PreCompact"]
@@ -213,7 +212,9 @@ def test_hooks_that_name_a_workspace_use_the_server_that_was_set_later(tmp_path:
     data = json.dumps(
         {"hook_event_name": "SessionStart", "session_id": SESSION, "cwd": str(tmp_path)}
     ).encode()
-    answer = answer_in_process(arguments, data, 20.0, Surroundings(environ, open_agent))
+    answer = find_host("claude-code").answer_in_process(
+        HookRequest(arguments, data, 20.0, environ, open_agent)
+    )
     assert (opened, answer.errors) == ([("store.url", True)], "memoriter: no server here")
 
 
