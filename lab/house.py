@@ -22,12 +22,12 @@ EXTENSIONS = PACKAGE / "extensions"
 
 CORE_LINES = 42_400
 CORE_FILES = 200
-ALL_LINES = 64_000
+ALL_LINES = 66_500
 MODULE_LINES = 450
 EXTENSION_LINES = 2_000
 #: Extensions that may be larger than the others.
 LARGE_EXTENSIONS = {"postgres": 4_500}
-SEARCH_FILES = 40
+SEARCH_FILES = 44
 
 
 class Figure(NamedTuple):

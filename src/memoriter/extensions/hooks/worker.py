@@ -60,7 +60,7 @@ def run(
     answer, failure = b"", ""
     wait_for_work: Wait = _no_wait
     try:
-        if sys.platform == "win32":  # it cannot fork
+        if sys.platform == "win32" or not hasattr(os, "fork"):
             answer, failure, wait_for_work = _run_in_thread(work, deadline_s, data, wait)
         else:
             answer, failure, wait_for_work = _run_in_child(work, deadline_s, data, continue_late)
@@ -117,7 +117,8 @@ def _late(deadline_s: float, *, continues: bool = False) -> str:
 def _run_in_child(
     work: Work, deadline_s: float, data: bytes | None, continue_late: bool
 ) -> tuple[bytes, str, Wait]:
-    assert sys.platform != "win32"
+    if sys.platform == "win32":
+        raise RuntimeError("Windows cannot fork a process")
     until = time.monotonic() + deadline_s
     answer_in, answer_out = os.pipe()
     error_in, error_out = os.pipe()
@@ -169,7 +170,8 @@ def _read_answer(answer_in: int, error_in: int, until: float) -> tuple[bytes, by
 
 def _be_child(work: Work, data: bytes | None, answer_out: int, error_out: int) -> NoReturn:
     """Run the work, detached from the host except for its input."""
-    assert sys.platform != "win32"
+    if sys.platform == "win32":
+        raise RuntimeError("Windows cannot fork a process")
     with contextlib.suppress(BaseException):
         signal.alarm(MAX_CHILD_S)  # the system ends the child wherever it hangs
         os.setsid()  # leave the host's terminal and process group
