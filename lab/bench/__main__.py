@@ -1,6 +1,6 @@
 """`python -m lab.bench`: measure everything and print the tables.
 
-`python -m lab.bench scale`: many agents on Postgres.
+`python -m lab.bench scale`: many agents on Postgres. `python -m lab.bench first`: from installing to the first answer.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from lab.bench import scale
 
         return scale.main(given[1:])
+    if given[:1] == ["first"]:
+        from lab.bench import first_answer
+
+        return first_answer.main(given[1:])
     options = parser().parse_args(given)
     sizes = options.sizes or (SIZES[:1] if options.quick else SIZES)
     figures = Figures(files=1_000 if options.quick else 10_000)

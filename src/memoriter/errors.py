@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 
 
@@ -208,10 +209,24 @@ def first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
+def install_command(extra: str) -> str:
+    """Return the command that adds an extra to this installation, wherever memoriter itself came from."""
+    from importlib.metadata import requires
+    from pathlib import Path
+
+    found = [line.partition(";") for line in requires("memoriter") or ()]
+    wanted = [name.strip() for name, _, marker in found if f"'{extra}'" in marker.replace('"', "'")]
+    if (Path(sys.prefix) / "uv-receipt.toml").exists():
+        program = f"uv pip install --python {sys.executable}"
+    else:
+        program = "pipx inject memoriter" if "pipx" in Path(sys.prefix).parts else "pip install"
+    return f"{program} {' '.join(map(repr, wanted))}"
+
+
 class FrameworkMissing(MemoriterError, ImportError):
     """The framework of an extension is not installed."""
 
     code = "framework_missing"
 
     def __init__(self, framework: str, extra: str) -> None:
-        super().__init__(f"{framework} is not installed. Run `pip install 'memoriter[{extra}]'`.")
+        super().__init__(f"{framework} is not installed. Run `{install_command(extra)}`.")

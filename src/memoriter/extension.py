@@ -20,6 +20,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal, get_args
 
 from memoriter import logs
+from memoriter.errors import install_command
 
 log = logs.get("extension")
 
@@ -73,7 +74,7 @@ class Offer:
     @property
     def install(self) -> str:
         """The command that installs what it needs."""
-        return f"pip install 'memoriter[{self.extra}]'"
+        return install_command(self.extra)
 
     def is_installed(self) -> bool:
         """Return whether the package that it needs is installed. The package is not imported."""

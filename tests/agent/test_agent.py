@@ -209,7 +209,7 @@ def test_the_lancedb_plugin_works_without_lancedb_and_warns(
     (warning,) = emit(agent, "session_start").warnings
     assert warning == (
         "LanceDB is not installed, so `scan` searches the vectors of entries. Run "
-        "`pip install 'memoriter[lancedb]'`, or name an engine in `entries.vector_engine`."
+        "`pip install 'lancedb>=0.30'`, or name an engine in `entries.vector_engine`."
     )
     assert emit(agent, "agent_end", *TEA).remembered
     assert "tea" in emit(agent, "before_agent_start", user("Tea or coffee?")).prepend_context

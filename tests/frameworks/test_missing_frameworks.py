@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from memoriter.errors import FrameworkMissing
+from memoriter.errors import FrameworkMissing, install_command
 
 FRAMEWORKS = [
     ("langgraph", "store", "MemoriterStore", "langgraph.store.base", "LangGraph", "langgraph"),
@@ -32,7 +32,7 @@ def test_a_missing_framework_names_the_extra_to_install(
     monkeypatch.delitem(sys.modules, f"memoriter.extensions.{folder}.{module}", raising=False)
     with pytest.raises(FrameworkMissing) as caught:
         getattr(import_module(f"memoriter.extensions.{folder}"), class_name)
-    assert str(caught.value) == f"{name} is not installed. Run `pip install 'memoriter[{extra}]'`."
+    assert str(caught.value) == f"{name} is not installed. Run `{install_command(extra)}`."
 
 
 @pytest.mark.parametrize("folder", [framework[0] for framework in FRAMEWORKS])

@@ -372,7 +372,7 @@ def test_without_the_extra_compressed_messages_are_reported(
     monkeypatch.setitem(sys.modules, "zstandard", None)
     notes = [note for action, note in sessions(import_openclaw(memory, home)).values() if action == "other"]
     assert set(notes) == {
-        "it contains compressed messages. Run `pip install 'memoriter[openclaw]'`, then import again"
+        "it contains compressed messages. Run `pip install 'zstandard>=0.23'`, then import again"
     }
     monkeypatch.undo()
     assert {action for action, _ in sessions(import_openclaw(memory, home)).values()} == {"new", "same"}

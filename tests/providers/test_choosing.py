@@ -10,6 +10,7 @@ import pytest
 from vendors import KEY
 
 from memoriter.embedding import EmbedderSpec, lookup, resolve
+from memoriter.errors import install_command
 
 KEYS = {"openai": KEY, "gemini": KEY, "voyage": KEY}
 
@@ -53,7 +54,7 @@ def test_the_choice_says_why_other_providers_were_not_chosen() -> None:
 def test_a_missing_extra_says_what_to_install(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     choice = resolve(EmbedderSpec(provider, keys=KEYS))
-    assert choice.others[provider] == f"its client is not installed: pip install 'memoriter[{provider}]'"
+    assert choice.others[provider] == f"its client is not installed: {install_command(provider)}"
     assert choice.missing
 
 
@@ -62,7 +63,7 @@ def test_a_missing_extra_of_llama_cpp_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     choice = resolve(EmbedderSpec("llama-cpp", model_path=tmp_path / "model.gguf"))
-    assert choice.reason.endswith("pip install 'memoriter[llama-cpp]'")
+    assert choice.reason.endswith("pip install 'llama-cpp-python>=0.3.9'")
 
 
 @pytest.mark.requirement("B4")

@@ -171,7 +171,7 @@ def test_without_the_package_vectors_are_compared_here(
         index.refresh(ALICE)
         assert len(index.nearest(VECTORS[0], ALICE, limit=5)) == 1
         assert index.vector_problem == (
-            "Chroma is not installed. Run: pip install 'memoriter[chroma]'. "
+            "Chroma is not installed. Run: pip install 'chromadb>=1.5'. "
             "Chroma was not used: vectors were compared on this machine."
         )
 

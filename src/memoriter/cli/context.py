@@ -130,7 +130,8 @@ class GlobalOptions:
         if origin != "default" and not workspace.is_dir():
             create = f"memoriter init {quote(str(workspace))}"
             raise NotFound(
-                f"There is no folder {workspace}, the workspace that {origin} names. `{create}` creates it."
+                f"There is no folder {workspace}, the workspace that {origin} names. If you moved it, run"
+                f" `memoriter init` in its new place. `{create}` creates an empty one."
             )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memoriter.embedding import manifest
 from memoriter.embedding.manifest import Model
-from memoriter.errors import EmbedderUnavailable, EmbeddingError, first_line
+from memoriter.errors import EmbedderUnavailable, EmbeddingError, first_line, install_command
 from memoriter.records import Identity
 from memoriter.text.tokens import to_simplified
 
@@ -81,7 +81,7 @@ class _PackageTokenizer:
             import tokenizers
         except ImportError:
             raise EmbedderUnavailable(
-                f"the tokenizer {path} needs the package tokenizers; run `pip install 'memoriter[tokenizers]'`"
+                f"the tokenizer {path} needs the package tokenizers; run `{install_command('tokenizers')}`"
             ) from None
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))

@@ -107,9 +107,7 @@ def open_chat(
             model, base_url=base_url, api_key=api_key, timeout_s=timeout_s, retries=retries
         )
     except ImportError as error:
-        raise ChatUnavailable(
-            f"The client of {provider} is not installed: pip install 'memoriter[{offer.extra}]'."
-        ) from error
+        raise ChatUnavailable(f"The client of {provider} is not installed: {offer.install}.") from error
     return chat
 
 

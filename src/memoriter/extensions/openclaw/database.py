@@ -20,7 +20,7 @@ from typing import Any
 
 import apsw
 
-from memoriter.errors import SourceError
+from memoriter.errors import SourceError, install_command
 from memoriter.extensions.openclaw.home import is_shared
 
 MAX_SESSIONS = 20_000
@@ -286,7 +286,7 @@ def decompress(data: bytes, max_bytes: int) -> bytes:
                 raise SourceError(f"a message in it is damaged: {error}") from error
     except ImportError as error:
         raise SourceError(
-            "it contains compressed messages. Run `pip install 'memoriter[openclaw]'`, then import again"
+            f"it contains compressed messages. Run `{install_command('openclaw')}`, then import again"
         ) from error
     if len(plain) > max_bytes:
         raise SourceError("a message in it is too long")

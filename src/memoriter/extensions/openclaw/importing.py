@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memoriter.errors import NotFound, SourceError, WriteError
+from memoriter.errors import NotFound, SourceError, WriteError, install_command
 from memoriter.extensions.openclaw.database import OpenClawSession, open_sessions
 from memoriter.extensions.openclaw.home import CORE_NOTES, HOME, Home, is_home, is_workspace
 from memoriter.importing import NamedImporter
@@ -212,7 +212,7 @@ def read_entries(folder: Path, agent: str) -> list[dict[str, Any]]:
         import lancedb
     except ImportError as error:
         raise SourceError(
-            "its entries are stored in LanceDB. Run `pip install 'memoriter[lancedb]'`, then import again"
+            f"its entries are stored in LanceDB. Run `{install_command('lancedb')}`, then import again"
         ) from error
     try:
         table = lancedb.connect(str(folder)).open_table(ENTRY_TABLE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from memoriter.hosts import Host, InstallReport, InstallRequest
     from memoriter.importing.copying import ImportAction, ImportReport
     from memoriter.records import Imported
+
+#: Endings of notes, which are not imported.
+NOTE_SUFFIXES = (".md", ".markdown", ".mdx", ".txt")
 
 HostName = Annotated[str, typer.Argument(metavar="HOST", help="Program that runs the agent.")]
 ScopeOption = Annotated[
@@ -52,6 +56,7 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Import an export, or the memory of another program. Existing data is kept."""
+    from memoriter.errors import MemoriterError
     from memoriter.extension import offers
     from memoriter.importing import import_export, import_from
 
@@ -64,7 +69,14 @@ def import_(
         )
     with context.obj.memory() as memory:
         named = import_from(memory, program, folder, dry_run=dry_run) if program in programs else None
-        report = named or import_export(memory, source, dry_run=dry_run)
+        try:
+            report = named or import_export(memory, source, dry_run=dry_run)
+        except MemoriterError as error:
+            if source.suffix.lower() not in NOTE_SUFFIXES:
+                raise
+            command = f"memoriter collection add NAME {quote(str(source.parent.absolute()))}"
+            message = f"Notes are not imported, but searched where they are: run `{command}`."
+            raise typer.BadParameter(message, param_hint="SOURCE") from error
     is_simple = not (named or report.steps or dry_run)
     render.show(
         as_json,

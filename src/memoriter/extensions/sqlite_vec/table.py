@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from memoriter.errors import StoreError
+from memoriter.errors import StoreError, install_command
 from memoriter.records import Identity
 from memoriter.store import cache
 from memoriter.store.database import Database
@@ -140,7 +140,7 @@ def _library() -> str:
     # Importing sqlite_vec would import numpy, and only its path is needed.
     spec = importlib.util.find_spec("sqlite_vec")
     if spec is None or spec.origin is None:
-        raise StoreError("sqlite-vec is not installed. Run: pip install 'memoriter[sqlite-vec]'")
+        raise StoreError(f"sqlite-vec is not installed. Run: {install_command('sqlite-vec')}")
     return str(Path(spec.origin).parent / "vec0")
 
 

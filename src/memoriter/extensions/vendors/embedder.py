@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from memoriter.embedding.guarded import validate
-from memoriter.errors import EmbedderUnavailable, EmbeddingError, WriteError
+from memoriter.errors import EmbedderUnavailable, EmbeddingError, WriteError, install_command
 from memoriter.extensions.vendors.transport import Failure, to_error
 from memoriter.files.state import read_state, write_state
 from memoriter.records import Identity
@@ -330,4 +330,4 @@ def client_library(package: str, extra: str) -> Any:
 
 def missing_extra(extra: str) -> str:
     """Return how to install a provider's client."""
-    return f"its client is not installed: pip install 'memoriter[{extra}]'"
+    return f"its client is not installed: {install_command(extra)}"
