@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "sentences": set(),
     "invisible": set(),
     "logs": {"invisible"},
-    "extension": {"logs"},
+    "extension": {"errors", "logs"},
     "background": {"errors"},
     "files": SHARED,
     "config": SHARED,
