@@ -31,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="Numbers of notes.")
     given = options.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="memoriter-first-") as name:
+    # A resident process that is still ending may write into its folder.
+    with tempfile.TemporaryDirectory(prefix="memoriter-first-", ignore_cleanup_errors=True) as name:
         root = Path(name)
         rows = [] if given.installed else [("pip install .", *_timed(lambda: _install(root / "venv")))]
         program = (given.installed or root / "venv") / "bin" / "memoriter"
