@@ -385,9 +385,9 @@ class Memory:
 
     def summarise_transcript(self, transcript: Path | str) -> Saved | None:
         """Write the summary of a session from its transcript, named by its file or its citation."""
-        sessions = transcripts_of(self.settings)
+        summaries, sessions = self._parts.summaries, transcripts_of(self.settings)
         found = sessions.locate(transcript)
-        return self._parts.summaries.write(list(sessions.turns(found)), sessions.session(found))
+        return summaries.write(list(sessions.turns(found)), sessions.session(found))
 
     def flush(
         self, messages: Messages, session: str, *, window: int | None, tokens: int | None = None

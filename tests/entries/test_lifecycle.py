@@ -16,6 +16,7 @@ from memoriter.entries.collection import open_entries
 from memoriter.entries.context import CleanupOptions
 from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.errors import NotFound
+from memoriter.memory import parts_of
 from memoriter.records import CleanedUp, Entry
 from memoriter.store.entry_rows import EntryFilter
 
@@ -99,7 +100,8 @@ def test_a_running_service_cleans_up_and_an_entry_is_read_by_its_path(open_memor
     [hit] = memory.search("printer", source="entries").hits
     assert memory.read(hit.path).text == "The printer is in room four"
     memory.entries.update(entry.id, expires_at=1.0)
-    memory.entries._context = replace(memory.entries._context, clock=lambda: time.time() + DAY)
+    parts = parts_of(memory)
+    parts.entry_context = replace(parts.entry_context, clock=lambda: time.time() + DAY)
     with MemoryService(memory):
         pass
     assert memory.entries.get(entry.id).state == "expired"
