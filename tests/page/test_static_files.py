@@ -24,7 +24,7 @@ STYLES = sorted(WEB.rglob("*.css"))
 #: Functions by which a text could become markup or code.
 DANGEROUS = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|setHTML|\beval\s*\("
-    r"|new\s+Function|javascript:\s*[\"'`]|\.srcdoc|importScripts|set(?:Timeout|Interval)\(\s*[\"'`]|import\((?!\"\./views/\w+\.js\"\))"
+    r"|new\s+Function|javascript:\s*[\"'`]|\.srcdoc|importScripts|set(?:Timeout|Interval)\(\s*[\"'`]|import\((?!\"\./(?:views/)?\w+\.js\"\))"
 )
 
 
