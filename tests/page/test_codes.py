@@ -34,7 +34,7 @@ def literals(call: str, position: int, *packages: str) -> set[str]:
 
 #: Codes that the gateway and the tools send and that are not the code of an error class.
 OTHER_CODES = {
-    *literals("Refused", 1, "server/http"),
+    *literals("Refused", 1, "server/http", "extensions"),
     *literals("_error", 2, "tools"),
     "io_error",
 }
