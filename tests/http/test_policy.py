@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import httpx
 from gateways import Running, ask
-from starlette.routing import Route
+from starlette.routing import Mount, Route
 
 from memoriter import __version__
 from memoriter.server.http import app
@@ -15,6 +15,8 @@ from memoriter.tools.tool import ACCESS, grants
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
 PUBLIC = {"/healthz", "/open"}
+#: Paths below a mount, also such that are public or files of the page elsewhere.
+BELOW = ("", "/", "/healthz", "/open", "/static/app.js", "/v1/memories/", "/v1/events", "/nothing")
 
 
 NOT_FOUND = {"error": "Not found.", "code": "not_found"}
@@ -31,6 +33,9 @@ OPERATION_NOT_FOUND = {
 def paths(gateway: Running) -> Iterator[str]:
     """Yield every path of the application, and some unknown ones."""
     for route in app.build(gateway.gateway).routes:
+        if isinstance(route, Mount):
+            yield from (f"{route.path}{below}" for below in BELOW)
+            continue
         assert isinstance(route, Route), f"a route of another kind: {route}"
         path = route.path.replace("{agent}", "main").replace("{name:path}", "app.js")
         if path != "/v1/events":
