@@ -85,7 +85,7 @@ def test_no_operation_shows_readers_the_path_of_a_missing_workspace(
     ask(gateway.caller(), "memory.sync")
     shutil.rmtree(workspace)
     caller = gateway.caller("read")
-    given = {"query": "backup", "path": "memory/x.md", "id": "1f0c2a9e"}
+    given = {"query": "backup", "path": "memory/x.md", "id": "1f0c2a9e", "name": "Mira", "sentence": "backup"}
     for name, tool in OPERATIONS.items():
         if tool.access == "read":
             needed = {argument: given[argument] for argument in tool.schema()["required"]}
