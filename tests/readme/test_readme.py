@@ -156,6 +156,7 @@ def check_first_search(installed: Installation) -> None:
             assert "notes" in printed
         if " search " in command:
             assert "memory/projects/backups.md#L" in printed
+    installed.run("memoriter index", installed.notes)  # `init` leaves vectors to the resident process
     answer = installed.search("what did we decide about backups?")
     assert answer["degraded"] is None
 
