@@ -13,7 +13,9 @@ from memoriter.errors import EditConflict
 from memoriter.extensions.about.changing import Place, change, undo
 from memoriter.extensions.about.gathering import About, list_things
 from memoriter.extensions.about.names import aliases_in, find_names
-from memoriter.tools.table import call
+from memoriter.tools.table import OPERATIONS, call
+from memoriter.tools.tool import ACCESS
+from memoriter.tools.toolbox import Toolbox
 
 
 @pytest.fixture
@@ -76,6 +78,23 @@ def test_things_are_listed_by_frequency_with_their_other_names(memory: Memory) -
     things = {thing.name: (thing.kind, thing.count, thing.aliases) for thing in list_things(memory)}
     assert things["Doubao"] == ("name", 4, ("豆包",))
     assert things["pets"] == ("tag", 2, ())
+
+
+def test_only_the_owner_sees_a_recurring_secret_of_notes_among_the_things(memory: Memory) -> None:
+    note = memory.settings.workspace / "memory" / "keys.md"
+    note.write_text("Router password: Kestrelmoon99\n\nDoor password: Kestrelmoon99\n", "utf-8")
+    seen = {
+        access: [
+            thing["name"]
+            for thing in Toolbox(memory, tools=OPERATIONS, access=access).call("about.list")["things"]
+        ]
+        for access in ACCESS
+    }
+    assert {access: "Kestrelmoon99" in names for access, names in seen.items()} == {
+        "read": False,
+        "write": False,
+        "admin": True,
+    }
 
 
 def test_a_thing_is_corrected_everywhere_and_the_change_is_undone_as_a_whole(memory: Memory) -> None:

@@ -119,10 +119,10 @@ def about(memory: Memory, name: str, *, masked: bool = False) -> About:
     )
 
 
-def list_things(memory: Memory, limit: int = MAX_THINGS) -> list[Thing]:
-    """List the names, tags and projects that recur, the most frequent first."""
+def list_things(memory: Memory, limit: int = MAX_THINGS, *, masked: bool = False) -> list[Thing]:
+    """List the names, tags and projects that recur, the most frequent first. ``masked`` is as for `about`."""
     entries = [entry for entry in _all_entries(memory) if entry.state in ("active", "staged")]
-    lines, _ = _all_lines(memory)
+    lines, _ = _all_lines(memory, masked=masked)
     texts = [*(entry.text for entry in entries), *(line.text for line in lines)]
     pairs = list(aliases_in(texts))
     found = dict[str, Thing]()

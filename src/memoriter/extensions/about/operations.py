@@ -193,7 +193,8 @@ def get(call: Call[AboutArguments]) -> AboutResult:
 @operation("about.list")
 def things(call: Call[NoArguments]) -> ThingsResult:
     """List the people, places, projects and topics that recur, the most frequent first. No model is used."""
-    return ThingsResult(things=[ThingJson.model_validate(thing) for thing in list_things(call.memory)])
+    found = list_things(call.memory, masked=call.masked)
+    return ThingsResult(things=[ThingJson.model_validate(thing) for thing in found])
 
 
 @operation("about.change", read_only=False, destructive=True, owner_only=True)
