@@ -226,7 +226,7 @@ def change(call: Call[ChangeArguments]) -> ChangedResult:
     )
 
 
-@operation("about.undo", read_only=False, owner_only=True)
+@operation("about.undo", read_only=False, destructive=True, owner_only=True)
 def undo(call: Call[UndoArguments]) -> UndoneResult:
     """Undo a change of several places, unless one of them was changed since."""
     asked = call.arguments
