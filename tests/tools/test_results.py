@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
 
 FIRST, SECOND, RECALL = "(the newest entry)", "(the one before it)", "(the newest recall)"
+EMPTY = sha256(b"").hexdigest()  # the version of a note without text
 GROUP = "agent:main:telegram:group:42"
 
 #: Calls in order. Later calls use what earlier calls have stored.
@@ -47,6 +49,7 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("recalls.list", {"session": "s1", "limit": 1}),
     ("recalls.get", {"id": RECALL}),
     ("recalls.list", {"words": "tabs"}),
+    ("recalls.why", {"sentence": "The heron nests in the marsh."}),
     ("overview.get", {}),
     ("overview.get", {"until": 1, "days": 2}),
     ("health.get", {}),
@@ -74,6 +77,17 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("notes.put", {"path": "memory/herons.md", "text": "# Herons\n"}),
     ("notes.waiting", {}),
     ("notes.approve", {"paths": []}),
+    ("about.list", {}),
+    ("about.get", {"name": "heron"}),
+    ("about.get", {"name": "editor"}),
+    (
+        "about.change",
+        {"places": [{"ref": "memory/herons.md", "line": 1, "text": "# Herons"}], "name": "heron"},
+    ),
+    ("about.undo", {"files": [{"path": "memory/herons.md", "before": "# Herons\n", "version": EMPTY}]}),
+    ("changes.list", {}),
+    ("changes.list", {"kind": "update", "by": "owner", "limit": 1}),
+    ("letter.get", {}),
     ("entries.undo_import", {"entries": [{"id": "0" * 36, "seq": 1}]}),
     ("memory_forget", {"query": "tabs"}),
     ("memory_forget", {"query": "I prefer tabs."}),
