@@ -59,7 +59,11 @@ def test_operations_that_write_need_write_or_admin_access() -> None:
         *("approve", "reject", "export", "import", "undo_import"),
     )
     notes = ("text", "put", "waiting", "approve")
-    assert owners == {*(f"notes.{what}" for what in notes), *(f"entries.{what}" for what in entries)}
+    assert owners == {
+        *(f"notes.{what}" for what in notes),
+        *(f"entries.{what}" for what in entries),
+        *("about.change", "about.undo"),
+    }
     assert all(tool.name == name for name, tool in OPERATIONS.items())
 
 

@@ -85,7 +85,7 @@ class LetterResult(Shape):
     markdown: str = Field(default="", description="The letter as Markdown.")
 
 
-@operation("changes.list", owner_only=True)
+@operation("changes.list")
 def changes(call: Call[ChangesArguments]) -> ChangesResult:
     """List the changes of entries, newest first: who, what, before and after."""
     asked = call.arguments
@@ -121,7 +121,7 @@ def changes(call: Call[ChangesArguments]) -> ChangesResult:
     return ChangesResult(changes=shown, next=found[-1].number if len(found) == asked.limit else None)
 
 
-@operation("letter.get", owner_only=True)
+@operation("letter.get")
 def letter(call: Call[LetterArguments]) -> LetterResult:
     """Return the letter of the last days: what was learned, changed, retired and never used, and what to forget."""
     written = write_letter(call.memory, days=call.arguments.days)
