@@ -9,7 +9,7 @@ import pytest
 
 from memoriter import __version__
 from memoriter.extensions import openclaw
-from memoriter.hosts import plugin_folder
+from memoriter.extensions.clients.installed_files import plugin_folder
 from memoriter.tools.toolbox import TOOLS
 
 FOLDER = plugin_folder(Path(openclaw.__file__).parent, "openclaw")
