@@ -33,7 +33,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_a_thing_has_a_page_and_is_corrected_and_forgotten_everywhere(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/about").page
     page.locator(".thing", has_text="Doubao").click()
-    parts = page.locator(".about [data-part]")
+    parts = page.locator(".about [data-section]")
     expect(page.locator(".about h2")).to_have_text("Doubao / 豆包")
     expect(parts.locator("h3")).to_have_text(
         ["2 memories", "1 line of a note", "1 line of a conversation", "1 recall", "2 changes"]
@@ -67,12 +67,12 @@ def test_contradictions_are_on_top_and_one_of_them_is_kept(gateway: Served, visi
     data = '["Jonas is allergic to nuts", "Jonas is not allergic to nuts"]'
     gateway.ask("entries.import", data=data)
     page = visit(gateway, "#/about/Jonas").page
-    first = page.locator(".about [data-part]").first
+    first = page.locator(".about [data-section]").first
     expect(first.locator("h3")).to_have_text("1 contradiction")
     first.locator(".side-by-side", has_text="is not allergic").get_by_role(
         "button", name="Keep this one"
     ).click()
-    expect(page.locator(".about [data-part] h3").first).to_have_text("1 memory")
+    expect(page.locator(".about [data-section] h3").first).to_have_text("1 memory")
     states = {one["text"]: one["state"] for one in gateway.ask("entries.list", states=[])["entries"]}
     assert (states["Jonas is allergic to nuts"], states["Jonas is not allergic to nuts"]) == (
         "rejected",

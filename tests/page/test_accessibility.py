@@ -29,9 +29,9 @@ VIEWS = {
     "notes/sessions/2026-02-10-servers.jsonl": ".turn",
     "health": ".verdict",
     "about": ".thing",
-    "about/Fern": ".about [data-part]",
+    "about/Fern": ".about [data-section]",
     "changes": ".history li",
-    "changes/letter": "[data-part=learned]",
+    "changes/letter": "[data-section=learned]",
 }
 #: The rules that depend on the theme.
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]

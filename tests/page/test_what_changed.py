@@ -42,5 +42,5 @@ def test_a_change_is_found_by_day_and_undone_and_the_letter_tells_the_week(
     page.locator("[data-filter=kind]").select_option("update")
     expect(items).to_have_count(1)
     page.locator("[data-value=letter]").click()
-    expect(page.locator("[data-part=learned] li")).to_have_count(1)
-    expect(page.locator("[data-part=learned]")).to_contain_text("Tea at four")
+    expect(page.locator("[data-section=learned] li")).to_have_count(1)
+    expect(page.locator("[data-section=learned]")).to_contain_text("Tea at four")

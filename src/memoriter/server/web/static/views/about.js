@@ -95,7 +95,7 @@ export function aboutView(main) {
 
   const section = (key, items, draw) =>
     items.length > 0 &&
-    el("section", { class: "panel-section", "data-part": key }, el("h3", {}, tn(key, items.length)), el("ul", { class: "plain-list" }, items.map((one) => el("li", {}, draw(one)))));
+    el("section", { class: "panel-section", "data-section": key }, el("h3", {}, tn(key, items.length)), el("ul", { class: "plain-list" }, items.map((one) => el("li", {}, draw(one)))));
 
   function line(one, names) {
     const low = one.text.toLowerCase();

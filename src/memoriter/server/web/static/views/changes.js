@@ -129,7 +129,7 @@ export function changesView(main) {
     const part = (key, items, draw, total = items.length, more = null) =>
       el(
         "section",
-        { class: "panel-section", "data-part": key },
+        { class: "panel-section", "data-section": key },
         el("h2", {}, t(`letter.${key}`), " ", el("span", { class: "faint" }, number(total))),
         items.length > 0 ? el("ul", { class: "plain-list" }, items.map((one) => el("li", {}, draw(one)))) : el("p", { class: "faint" }, t("letter.nothing")),
         more,
