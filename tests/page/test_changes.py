@@ -226,4 +226,4 @@ def test_memories_of_an_agent_wait_for_approval(gateway: Served, visit: Visit) -
     assert states["The user wants all prices in dollars"] == "rejected"
     page.keyboard.press("u")  # runs the offered undo
     expect(rows.filter(has_text="dollars")).to_have_count(1)
-    expect(page.locator(".said")).to_contain_text("undone")
+    expect(page.locator(".said")).to_contain_text("Undone")
