@@ -99,10 +99,10 @@ async function entriesPlan(parts) {
   const titles = sessions.flatMap((one) => one.titles);
   const texts = found.flatMap((one) => one.preview);
   const shown = [
-    el("p", {}, counts(found)),
+    counts(found) && el("p", {}, counts(found)),
     examples(texts, total(found, "added"), "import.more"),
     examples(titles, total(sessions, "added"), "import.sessions.more"),
-    total(found, "invalidTotal") > 0 && el("p", { class: "warning" }, tn("import.invalid", total(found, "invalidTotal"))),
+    total(found, "invalidTotal") > 0 && el("p", { class: "warning", role: "alert" }, tn("import.invalid", total(found, "invalidTotal"))),
     examples(found.flatMap((one) => one.invalid.map(translated)), total(found, "invalidTotal"), "import.more"),
   ];
   return { shown, steps };
