@@ -148,7 +148,8 @@ def test_a_workspace_has_a_name_that_options_understand(person: Person) -> None:
 
 
 def test_an_interrupted_init_says_what_is_ready_and_how_to_go_on(person: Person) -> None:
-    notes = {f"memory/{n}.md": f"The heron number {n} stands in the water.\n\n" * 40 for n in range(400)}
+    days = "".join(f"On day {day} the heron {{n}} stood in the water.\n\n" for day in range(150))
+    notes = {f"memory/{n}.md": days.replace("{n}", str(n)) for n in range(400)}
     folder = person.folder("large", notes)
     local = {"MEMORITER_EMBEDDING__PROVIDER": "local"}
     command = [sys.executable, "-m", "memoriter", "init", "--wait"]

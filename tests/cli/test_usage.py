@@ -54,7 +54,10 @@ def test_a_named_folder_that_does_not_exist_is_refused_and_not_created(
     for option, sentence in (
         (
             ["--workspace", str(away)],
-            f"There is no folder {away}, the workspace that --workspace names. `memoriter init '{away}'` creates it.",
+            (
+                f"There is no folder {away}, the workspace that --workspace names. If you moved it, run "
+                f"`memoriter init` in its new place. `memoriter init '{away}'` creates an empty one."
+            ),
         ),
         (
             ["--home", str(home)],

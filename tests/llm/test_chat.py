@@ -155,7 +155,7 @@ def test_wrong_settings_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ChatUnavailable):
         open_chat("openai", model="m")
     monkeypatch.setitem(__import__("sys").modules, "anthropic", None)
-    with pytest.raises(ChatUnavailable, match=r"memoriter\[anthropic\]"):
+    with pytest.raises(ChatUnavailable, match=r"pip install 'anthropic>=[\d.]+'"):
         open_chat("anthropic", model="m")
 
 

@@ -126,7 +126,7 @@ def test_without_the_extra_the_error_says_what_to_install(
     for name in [name for name in sys.modules if name.startswith("memoriter.extensions.postgres")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(StoreError, match=r"pip install 'memoriter\[postgres\]'"):
+    with pytest.raises(StoreError, match=r"pip install 'pgvector>=[\d.]+' 'psycopg\[binary\]>=[\d.]+'"):
         Memory.open(home=tmp_path, overrides={"store.url": "postgresql://db/memory"})
 
 

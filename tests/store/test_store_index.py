@@ -63,7 +63,7 @@ def test_a_missing_extension_names_the_install_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(StoreError, match=r"pip install 'memoriter\[sqlite-vec\]'"):
+    with pytest.raises(StoreError, match=r"pip install 'sqlite-vec>=[\d.]+'"):
         open_index(tmp_path, engine="sqlite-vec")
 
 
