@@ -454,7 +454,7 @@ def test_what_cannot_be_imported_is_an_error_and_exits_with_1(
     assert memory.entries.list() == []
     line = ["--workspace", str(memory.settings.workspace), "--home", str(memory.settings.home)]
     result = CliRunner().invoke(app, [*line, "import", str(tmp_path / name)])
-    if name.endswith(".txt"):  # a note is no export: the command says how notes are indexed
+    if name.endswith(".txt"):  # a note is not an export: the command says how notes are indexed
         assert isinstance(result.exception, SystemExit)
     else:
         assert isinstance(result.exception, MemoriterError)
