@@ -121,7 +121,7 @@ def test_pairs_to_model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     manifest.check(folder)
     manifest.check(reranker)
     found = [("Home: flat in Porto", "We live in Leeds now"), ("房租840", "房租涨到910了")]
-    assert np.allclose(in_onnx(folder, reranker, found), in_torch(work, found, toy), atol=0.15)
+    assert np.allclose(in_onnx(folder, reranker, found), in_torch(work, found, toy), atol=0.25)
 
 
 def encoded(pair: tuple[str, str]) -> tuple[list[int], int]:
