@@ -46,7 +46,7 @@ READ_TOKENS = 300
 #: The least and the largest number of candidates, whatever their length.
 MIN_CANDIDATES, CANDIDATES = 6, 24
 #: The weight of the reranker, relative to 1 for the first stage, and its share if the query names a day: it knows no
-#: dates, and the first stage compares them exactly. Fitted so that no labelled set loses by it (lab/retrieval.md).
+#: dates, and the first stage compares them exactly. Chosen on the labelled sets; none loses by it (lab/models.md).
 WEIGHT, DATED_SHARE = 0.35, 0.4
 #: Logits are divided by this before they become a value between 0 and 1.
 SPREAD = 3.0
