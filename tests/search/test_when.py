@@ -15,7 +15,7 @@ from memoriter.engines.builtin import BuiltinEngine
 from memoriter.records import Query
 from memoriter.search import Searcher
 from memoriter.search.rank import NamedDays, date_leg
-from memoriter.search.when import date_tokens_of, named_days, past_plan, past_question, planned_for
+from memoriter.search.when import add_dates, date_tokens_of, named_days, past_plan, past_question, planned_for
 
 TODAY = date(2026, 3, 5)  # a Thursday
 
@@ -227,6 +227,15 @@ SAID = date(2026, 5, 2)  # a Saturday
         ("We decided this month to use Postgres", ""),
         ("We use Postgres starting 2026-08-01", ""),
         ("From July 2026 on we use Postgres", ""),
+        ("I will call the bank on Tuesday", "2026-05-05..2026-05-05"),
+        ("Biscuit is going to the vet on Tuesday", "2026-05-05..2026-05-05"),
+        ("下午开会，周二要交报告", "2026-05-05..2026-05-05"),
+        ("we had to let Biscuit go on Tuesday", ""),
+        ("bumped max_connections to 350 after the pool starvation on friday", ""),
+        ("ran 49:58 on Sunday, finally under 50!", ""),
+        ("Yoga with Delphine on Monday nights", ""),
+        ("周一素食日取消了，孩子不干", ""),
+        ("周三是无会议日", ""),
         ("从7月起我们用 Postgres", ""),
         ("Mia's birthday is July 5", ""),
         ("我生日是7月5日", ""),
@@ -257,6 +266,10 @@ def test_a_plan_is_past_when_its_last_day_is_over() -> None:
         ("2024年我住在哪里", "2024-12-31", "我住在哪里"),
         ("where did I work in February 2026", "2026-02-28", "where did I work "),
         ("where did I work in October?", "2025-10-31", "where did I work ?"),
+        ("十月我在哪里上班？", "2025-10-31", "我在哪里上班？"),
+        ("are we going to Lisbon in October?", "", ""),
+        ("do I have a dentist appointment in October?", "", ""),
+        ("十月我们要去里斯本吗？", "", ""),
         ("what did Mia say yesterday?", "", ""),
         ("what is planned for next spring?", "", ""),
         ("last summer or last spring?", "", ""),
@@ -275,3 +288,14 @@ def test_any_text_can_be_read_as_a_plan_or_a_question(text: str, day: date) -> N
     plan, asked = planned_for(text, day), past_question(text, day)
     assert plan is None or plan[1] > day
     assert asked is None or asked.day < day
+
+
+@pytest.mark.parametrize(
+    ("text", "dated"),
+    [
+        ("Mia ran 10 km on Friday", "Mia ran 10 km on Friday (2026-05-01)"),
+        ("I need the report by Friday", "I need the report by Friday (2026-05-08)"),
+    ],
+)
+def test_the_tense_says_which_weekday_is_meant(text: str, dated: str) -> None:
+    assert add_dates(text, SAID) == dated

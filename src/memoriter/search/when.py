@@ -173,7 +173,10 @@ _HABIT = re.compile(
     r"|^(?:we|i|they) (?!will|am|are|have|need|must|want|met|saw|went|had|was|were|\w+ed\b)"
     r"|每|总是|通常|一般|都|从不|永远|^(?!.*(?:要|会|将|去|来|准备|打算|约|前|交|了|得|需))(?=.*[\u3400-\u9fff])"
 )
-_PAST = re.compile(r"\b(?:was|were|had|met|saw|went|came|got|gave|took|bought|\w+ed)\b|了|过")
+_PAST = re.compile(
+    r"\b(?:was|were|did|had|met|saw|went|came|got|gave|took|bought|ran|made|left|lost|won|sold|broke|fell|flew)\b"
+    r"|\w\w(?<!e)ed\b|了|过"
+)
 _DATED = re.compile(r"\s?[（(]\d{4}")
 
 
@@ -201,10 +204,10 @@ def add_dates(text: str, day: date) -> str:
 _RECURS = re.compile(r"\b(?:every|each|annual|yearly|birthday|anniversary)\b|每|生日|纪念日")
 _SINCE = re.compile(r"\b(?:since|from|starting|beginning|as of|after)(?: on| in)? ?$|[从自]$")
 _ONWARDS = re.compile(r" on(?:wards?)?\b|起|开始|之后|以后")
-# A month or a day without a year is the next one if the statement looks ahead.
+# A weekday, a month or a day without a year is the next one if the statement looks ahead.
 _AHEAD = re.compile(
     r"\b(?:will|going|plan\w*|intend\w*|scheduled|booked|due|until|by|(?:am|are|is) \w+ing)\b|'(?:ll|m|re) "
-    r"|[要会将]|打算|计划|准备|预[定计]|截止|出差"
+    r"|[要将]|(?<!开)会(?!议)|打算|计划|准备|预[定计]|截止|出差"
 )
 
 
@@ -217,13 +220,12 @@ def planned_for(text: str, said: date) -> Span | None:
     folded = fold_variants(text.lower())
     if len(folded) != len(text) or _RECURS.search(folded):
         return None
-    found = [*_relative(folded, said), *_absolute(folded, said)]
-    if not found and not _HABIT.search(folded):
+    found, is_past = [*_relative(folded, said), *_absolute(folded, said)], bool(_PAST.search(folded))
+    if not found and not is_past and _AHEAD.search(folded) and not _HABIT.search(folded):
         weekdays = chain(_WEEKDAY.finditer(folded), _WEEKDAY_ZH.finditer(folded))
         found = [
             (match.start(), match.end(), _day(_nearest(match[1], said, past=False))) for match in weekdays
         ]
-    is_past = bool(_PAST.search(folded))
     for start, end, _ in found:
         if _SINCE.search(folded[max(0, start - 20) : start]) or _ONWARDS.match(folded, end):
             return None
@@ -296,6 +298,7 @@ def past_question(query: str, today: date) -> PastQuestion | None:
 
 
 _BEFORE_TIME = re.compile(r"(?:\b(?:back )?(?:in|during|of|as of) )?$", re.IGNORECASE)
+_PRESENT = re.compile(r"\b(?:am|is|are|do|does|can|should)\b")
 _IN_YEAR = re.compile(r"\b(?:in|during|of) \d$|年$")
 _DATE = re.compile(r"@(?:(\d{4})-)?(\d\d)(?:-(\d\d))?")
 
@@ -303,7 +306,8 @@ _DATE = re.compile(r"@(?:(\d{4})-)?(\d\d)(?:-(\d\d))?")
 def _absolute(folded: str, day: date, *, ahead: bool = True) -> Iterator[tuple[int, int, Span]]:
     """Yield the place and the days of each date. One without a year is the next one, or the one before.
 
-    A year alone may be any number. It counts in a question about "in 2024" or 2024年.
+    A year alone may be any number. It counts in a question about "in 2024" or 2024年. "Are we going in October?" is not
+    about the past.
     """
     for start, end, tokens in find_dates(folded):
         if (
@@ -314,7 +318,7 @@ def _absolute(folded: str, day: date, *, ahead: bool = True) -> Iterator[tuple[i
         ):
             yield start, end, (date(int(tokens[0][1:]), 1, 1), date(int(tokens[0][1:]), 12, 31))
         found = _DATE.fullmatch(tokens[0]) if tokens else None
-        if found is None or (ahead and not found[1] and not _AHEAD.search(folded)):
+        if found is None or not (found[1] or (_AHEAD.search(folded) if ahead else _may_be_past(folded))):
             continue
         years = [int(found[1])] if found[1] else [day.year - 1, day.year, day.year + 1]
         with contextlib.suppress(ValueError):  # 30 February
@@ -322,6 +326,10 @@ def _absolute(folded: str, day: date, *, ahead: bool = True) -> Iterator[tuple[i
             if not found[1]:
                 spans = [span for span in spans if (span[1] > day if ahead else span[0] <= day)]
             yield start, end, spans[0] if ahead else spans[-1]
+
+
+def _may_be_past(folded: str) -> bool:
+    return bool(_PAST.search(folded)) or not (_AHEAD.search(folded) or _PRESENT.search(folded))
 
 
 def _nearest(name: str, day: date, *, past: bool) -> date:
