@@ -30,6 +30,7 @@ from memoriter.notes.collection import Notes
 from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
     Answer,
+    Entry,
     Excerpt,
     ProgressCallback,
     Query,
@@ -263,12 +264,13 @@ class Memory:
         about: str,
         *,
         sessions: Sequence[str] = (),
+        also: Sequence[Entry] = (),
         session: str | None = None,
         interface: str = "brief",
     ) -> Recalled:
         """Return the block of text for an agent that starts, before anything was asked.
 
-        ``about`` names the current project, and ``sessions`` are earlier sessions in it.
+        ``about`` names the project, ``sessions`` are earlier ones in it, ``also`` are staged entries to use in it.
         """
         from memoriter.recall.inject import Budget, Recalled
 
@@ -278,6 +280,7 @@ class Memory:
         return self._parts.injector.brief(
             about,
             sessions=sessions,
+            also=also,
             budget=Budget(max_entries=limit, characters=characters),
             interface=interface,
             session=session,

@@ -154,6 +154,7 @@ SENTENCES: Mapping[str, str] = {
     "history.more": "says the same and more",
     "history.part": "repeats a part of it",
     # The outcome for a statement.
+    "entry.on_branch": "it was learned on the branch {branch} and waits until that is merged",
     "entry.staged": "it waits for the owner's approval",
     "entry.rejected": "the owner has rejected this",
     "entry.forgotten_by_owner": "the owner has forgotten this. Only the owner can add it again",

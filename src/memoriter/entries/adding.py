@@ -11,7 +11,8 @@ rejected text is not staged again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,8 +31,13 @@ if TYPE_CHECKING:
     from memoriter.entries.context import EntryContext
 
 
+#: Changes every draft before it is judged, for a caller that knows where it was said.
+change_draft: ContextVar[Callable[[Draft], Draft]] = ContextVar("change_draft", default=lambda draft: draft)
+
+
 def add_draft(context: EntryContext, draft: Draft, *, actor: str, replaces: str | None = None) -> Remembered:
     """Add a draft and return the outcome."""
+    draft = change_draft.get()(draft)
     clean = replace(draft.clean(), workspace=draft.workspace or context.options.workspace)
     outcome = _add_clean(context, clean, actor, replaces)
     if not draft.loses_text(clean):
@@ -68,12 +74,10 @@ def _judge_and_write(
 
 def _replace_rejected(context: EntryContext, draft: Draft, by_id: str, at: float) -> list[Edit]:
     """Supersede rejected entries that say the same. A cleanup would otherwise erase the new one with them."""
-    rejected = [
-        one for one in context.store.same_text(draft.text) if one.state == "rejected" and one.id != by_id
-    ]
     return [
         Edit("supersede", replace(one, state="superseded", superseded_by=by_id, updated_at=at), one)
-        for one in rejected
+        for one in context.store.same_text(draft.text)
+        if one.state == "rejected" and one.id != by_id
     ]
 
 
@@ -132,7 +136,7 @@ STAGED_NOTE = sentence("entry.staged")
 
 def requires_approval(context: EntryContext, draft: Draft) -> bool:
     """Return whether a draft needs the owner's approval. A draft that the owner adds on purpose never does."""
-    if context.options.approval == "all":
+    if draft.held or context.options.approval == "all":
         return draft.trust != "owner" or not draft.on_purpose
     return context.options.approval == "agent" and draft.trust != "owner"
 
@@ -154,9 +158,9 @@ def _stage(
             edit = _stage_again(old, draft, at)
         else:
             related = (replaces,) if replaces else ()
-            edit = Edit("stage", replace(draft.entry(at), state="staged", related=related))
+            edit = Edit("stage", replace(draft.entry(at), state="staged", related=related), note=draft.held)
         (made,) = context.store.apply([edit], at=at, by=actor)
-    return Remembered(made, "staged", note=STAGED_NOTE)
+    return Remembered(made, "staged", note=draft.held or STAGED_NOTE)
 
 
 def approve(context: EntryContext, ids: str | Sequence[str], *, actor: str = "owner") -> list[Remembered]:

@@ -124,6 +124,8 @@ class Draft:
     requested: bool = False
     #: The folder of the workspace in which it is learned.
     workspace: str | None = None
+    #: Why it is staged, if it was captured, whatever the settings say.
+    held: str = ""
 
     def clean(self) -> Draft:
         """Return the draft without secrets, private spans and control characters, or raise if it is not a statement."""

@@ -5,7 +5,6 @@ Untrusted, expired and superseded entries never enter. `Injector` never raises: 
 
 from __future__ import annotations
 
-import itertools
 import re
 import time
 import uuid
@@ -14,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any
 
 from memoriter import logs
@@ -51,7 +50,7 @@ from memoriter.text.words import normal_form, split_sentences
 
 if TYPE_CHECKING:
     from memoriter.entries import Entries
-    from memoriter.records import Entry, EntryHit, Hit, Part, Trust
+    from memoriter.records import EntryHit, Hit
 
 #: Maximum number of characters of a query, and of the user's message.
 MAX_QUERY_CHARS = 1_000
@@ -305,28 +304,18 @@ class Injector:
         """Return the block for a query. It is recorded unless it is empty or the caller has given up."""
         budget = budget or Budget()
         try:
-            return self._recall(query, budget, interface, session, show_places)
+            query = _clean_query(query)
+            if not query:
+                return Recalled("", "")
+            candidates, degraded = self._search(query, budget, show_places)
+            fitted = self._fit(candidates, budget, language_of(query))
+            if is_cancelled():  # this will not enter a prompt, so it is not recorded
+                return Recalled("", "", degraded=degraded)
+            recalled = self._record(fitted, query, interface, session)
+            return replace(recalled, degraded=" ".join(filter(None, (degraded, recalled.degraded))) or None)
         except MemoriterError as error:
             log.error("nothing could be recalled: %s", error)
             return Recalled("", "", degraded=str(error))
-
-    def _recall(
-        self,
-        query: str,
-        budget: Budget,
-        interface: str,
-        session: str | None,
-        show_places: bool,
-    ) -> Recalled:
-        query = _clean_query(query)
-        if not query:
-            return Recalled("", "")
-        candidates, degraded = self._search(query, budget, show_places)
-        fitted = self._fit(candidates, budget, language_of(query))
-        if is_cancelled():  # this will not enter a prompt, so it is not recorded
-            return Recalled("", "", degraded=degraded)
-        recalled = self._record(fitted, query, interface, session)
-        return replace(recalled, degraded=" ".join(filter(None, (degraded, recalled.degraded))) or None)
 
     def _search(self, query: str, budget: Budget, show_places: bool) -> tuple[list[Candidate], str | None]:
         """Return notes and entries as candidates, and what was missing."""
@@ -367,12 +356,13 @@ class Injector:
         about: str,
         *,
         sessions: Sequence[str] = (),
+        also: Sequence[Entry] = (),
         budget: Budget | None = None,
         interface: str = "brief",
         session: str | None = None,
         show_places: bool = True,
     ) -> Recalled:
-        """Return the block for the start of a session. ``about`` names the project, ``sessions`` are its sessions."""
+        """Return the block for the start of a session, as `Memory.brief` describes it."""
         budget = budget or Budget()
         try:
             kinds: tuple[EntryFilters, ...] = (
@@ -380,7 +370,7 @@ class Injector:
                 {"within": sessions, "trust": TRUSTED},
             )
             found = [self.entries.list(sort="importance", limit=MAX_BRIEF_ENTRIES, **kind) for kind in kinds]
-            entries = {entry.id: entry for entry in itertools.chain(*found)}
+            entries = {entry.id: entry for entry in chain(*found, also)}
             today = local_day(self._clock())
             best = weigh(entries.values(), frozenset(sessions), today)[: budget.candidates]
             candidates = [

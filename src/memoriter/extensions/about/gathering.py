@@ -128,7 +128,7 @@ def list_things(memory: Memory, limit: int = MAX_THINGS, *, masked: bool = False
     found = dict[str, Thing]()
     for name, count in find_names(texts).items():
         found[name.casefold()] = Thing(name, "name", count)
-    for tag in {tag for entry in entries for tag in entry.tags}:
+    for tag in {tag for entry in entries for tag in entry.tags if not tag.startswith("branch:")}:
         count = sum(tag in entry.tags for entry in entries)
         known = found.get(tag.casefold())
         found[tag.casefold()] = Thing(

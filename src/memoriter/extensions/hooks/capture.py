@@ -17,6 +17,7 @@ from memoriter.agent import Agent, Event, Moment
 from memoriter.errors import SourceError
 from memoriter.extensions.hooks.progress import SessionProgress, SessionState
 from memoriter.extensions.hooks.queue import SessionQueue, SessionRequest
+from memoriter.extensions.projects.branches import learning
 from memoriter.memory import parts_of
 from memoriter.sessions.tail import read_new_turns
 
@@ -55,9 +56,12 @@ def process_queue(
         return 0
     settings = agent.memory.settings
     queue, progress = session_queue(settings), session_progress(settings)
-    finished = queue.drain(
-        lambda request: _process(agent, progress, request, until), wait_s=wait_s, until=until, own=own
-    )
+
+    def handle(request: SessionRequest) -> bool | None:
+        with learning(agent.memory, request.project, request.branch, request.session):
+            return _process(agent, progress, request, until)
+
+    finished = queue.drain(handle, wait_s=wait_s, until=until, own=own)
     if finished:
         progress.prune()
     return finished

@@ -236,7 +236,8 @@ def _record_fork(event: HookEvent, settings: Settings) -> None:
 
     now = time.time()
     transcript = str(event.transcript or "")
-    session_progress(settings).put(SessionState(event.session, event.project, transcript, now, forked_at=now))
+    state = SessionState(event.session, event.place.project, transcript, now, forked_at=now)
+    session_progress(settings).put(state)
 
 
 def _recall(agent: Agent, event: HookEvent) -> str:
@@ -248,13 +249,20 @@ def _recall(agent: Agent, event: HookEvent) -> str:
 
 def _brief(host: HookHost, agent: Agent, command: HookCommand, event: HookEvent) -> str:
     from memoriter.extensions.hooks.capture import session_progress
+    from memoriter.extensions.projects.branches import held_entries, join_merged
 
     introduction = about_the_memory(agent.tools, command.server, command.options, host.tool_name)
     memory = agent.memory
     if "memory_recall" not in agent.tools or not memory.settings.retrieval.inject_on_query:
         return introduction
-    sessions = session_progress(memory.settings).sessions_of(event.project) if event.project else []
-    brief = memory.brief(Path(event.project).name, sessions=sessions, interface="hook")
+    project, branch = event.place.project, event.place.branch
+    join_merged(memory, project)
+    brief = memory.brief(
+        Path(project).name.removesuffix(".git"),
+        sessions=session_progress(memory.settings).sessions_of(project) if project else [],
+        also=held_entries(memory, project, branch),
+        interface="hook",
+    )
     return f"{introduction}\n{brief.text}" if brief.text else introduction
 
 
@@ -311,6 +319,5 @@ def _queue_request(event: HookEvent) -> tuple[SessionRequest | None, str]:
         # `claude mcp list` ends a session without a transcript.
         is_empty = event.name == "SessionEnd" and event.transcript is not None and size is None
         return None, "" if is_empty else "there is no transcript to process"
-    return SessionRequest(
-        event.name, event.session, str(event.transcript), size, event.project, time.time()
-    ), ""
+    project, branch, transcript = event.place.project, event.place.branch, str(event.transcript)
+    return SessionRequest(event.name, event.session, transcript, size, project, time.time(), branch), ""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from memoriter.extensions.projects.repository import Place, locate
 
 if TYPE_CHECKING:
     from memoriter.extensions.hooks.host import HookHost
@@ -28,8 +29,7 @@ class HookEvent:
     name: str
     session: str = ""
     transcript: Path | None = None
-    #: The folder of the repository, or the current folder.
-    project: str = ""
+    place: Place = field(default_factory=Place)
     prompt: str = ""
     #: The source of a SessionStart: startup, resume, clear, compact or fork.
     source: str = ""
@@ -57,7 +57,7 @@ class HookEvent:
             name=name or _text(fields.get("hook_event_name")),
             session=session[:MAX_SESSION_ID_CHARS],
             transcript=transcript,
-            project=find_project(_text(fields.get("cwd"))),
+            place=locate(_text(fields.get("cwd"))),
             prompt=_text(fields.get("prompt"))[-MAX_PROMPT_CHARS:],
             source=_text(fields.get("source")),
             is_continued=fields.get("stop_hook_active") is True,
@@ -81,14 +81,3 @@ def _path(value: object) -> Path | None:
         return Path(text).expanduser()
     except RuntimeError:
         return None
-
-
-def find_project(folder: str) -> str:
-    """Return the repository folder that contains this folder, or the folder itself."""
-    if not folder or "\0" in folder or not os.path.isabs(folder):  # noqa: PTH117
-        return ""
-    at = Path(os.path.normpath(folder))
-    try:
-        return str(next((path for path in (at, *at.parents) if (path / ".git").exists()), at))
-    except OSError:
-        return str(at)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from memoriter.extensions.projects.repository import locate
 from memoriter.files.state import SessionStates
 from memoriter.sessions.messages import read_record
 from memoriter.sessions.outside_text import OutsideText, TrustRules
@@ -24,7 +25,7 @@ class SessionState:
     """The stored state of one session."""
 
     id: str
-    #: The folder in which the agent worked.
+    #: The repository, or the folder, in which the agent worked.
     project: str = ""
     transcript: str = ""
     at: float = 0.0
@@ -71,8 +72,10 @@ class SessionProgress:
 
     def sessions_of(self, project: str) -> list[str]:
         """Return the latest sessions of a project, newest first."""
-        known = map(_state, self._states.newest(MAX_LOOKUPS))
-        return [session.id for session in known if session and session.project == project]
+        known = [found for found in map(_state, self._states.newest(MAX_LOOKUPS)) if found]
+        # States of earlier versions name the working tree.
+        names = {name: locate(name).project for name in {session.project for session in known}}
+        return [session.id for session in known if project in (session.project, names[session.project])]
 
     def prune(self) -> None:
         """Remove the oldest states beyond `MAX_SESSIONS`. What was learned from those sessions stays."""

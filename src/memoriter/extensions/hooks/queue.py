@@ -46,6 +46,7 @@ class SessionRequest:
     size: int
     project: str = ""
     at: float = 0.0
+    branch: str = ""
     #: The machine that has the transcript. Machines may share a queue.
     host: str = field(default_factory=socket.gethostname)
 
@@ -175,7 +176,8 @@ def _read(path: Path) -> SessionRequest | None:
         request = SessionRequest(**json.loads(path.read_bytes()))
     except (ValueError, TypeError, RecursionError):
         return None
-    texts = (request.event, request.session, request.transcript, request.project, request.host)
+    where = (request.project, request.branch, request.host)
+    texts = (request.event, request.session, request.transcript, *where)
     numbers = (request.size, request.at)
     usable = all(isinstance(text, str) for text in texts) and all(isinstance(n, int | float) for n in numbers)
     return request if usable else None

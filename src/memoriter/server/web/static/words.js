@@ -784,6 +784,7 @@ export const WORDS = {
   "code.history.number": ["the same with another number or date", "内容相同，数字或日期不同"],
   "code.history.more": ["says the same and more", "包含全部内容，并有补充"],
   "code.history.part": ["repeats a part of it", "重复了其中一部分"],
+  "code.entry.on_branch": ["it was learned on the branch {branch} and waits until that is merged", "在分支 {branch} 上得知，等分支合并后生效"],
   "code.entry.staged": ["it waits for the owner's approval", "等待本人批准"],
   "code.entry.rejected": ["the owner has rejected this", "本人已经拒绝过"],
   "code.entry.forgotten_by_owner": ["the owner has forgotten this. Only the owner can add it again", "本人已要求遗忘这条内容，只有本人可以重新添加"],
