@@ -28,6 +28,7 @@ from lab.bench.built import IDENTITY, GivenVectors
 from lab.bench.corpus import Writer
 from lab.bench.loading import LARGE_SHARES, TENANT, Agent, Loader, agents_of, matrices_of
 from lab.bench.vectors import Matrix
+from memoriter.extensions.postgres import vector_copy
 from memoriter.extensions.postgres.database import PostgresDatabase
 from memoriter.extensions.postgres.index import PostgresIndex
 from memoriter.extensions.postgres.server import open_server
@@ -250,13 +251,19 @@ def _curve(options: argparse.Namespace, folder: Path) -> str:
         loader.load(agents)
         loader.build_graph()
     writer = Writer(seed=3)
-    measured = Measured(options.url, folder, [writer.question() for _ in range(options.questions)])
-    return _cost_table(
-        [
-            cost(f"Postgres, search, {agent.chunks:,} chunks", measured.searches([agent]), measured.process)
-            for agent in agents[: len(options.curve)]
-        ]
-    )
+    questions = [writer.question() for _ in range(options.questions)]
+    measured, costs = Measured(options.url, folder, questions), list[Cost]()
+    for agent in agents[: len(options.curve)]:
+        label, searches = f"{agent.chunks:,} chunks", measured.searches([agent])
+        first = searches[: vector_copy.SEARCHES - 6]  # before the vectors are copied
+        costs.append(cost(f"Postgres, first searches, {label}", first, measured.process))
+        costs.append(cost(f"Postgres, search, {label}", searches, measured.process))
+        with closing(open_index(folder / f"sqlite-of-{agent.name}")) as index:
+            one_agent.fill(index, agent.chunks)
+            index.refresh(IDENTITY)
+            calls = [searching(index, measured.embedder, text) for text in questions]
+            costs.append(cost(f"SQLite, search, {label}", calls, None))
+    return _cost_table(costs)
 
 
 def _postgres_costs(groups: Sequence[Sequence[Agent]], measured: Measured, loader: Loader) -> Iterator[Cost]:

@@ -6,7 +6,9 @@ import shutil
 import sys
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import psycopg
@@ -16,7 +18,9 @@ from postgres_cluster import PostgresCluster, copy_programs
 from memoriter import Memory
 from memoriter.config import load
 from memoriter.errors import SchemaTooNew, StoreError
+from memoriter.extensions.postgres.database import PostgresDatabase
 from memoriter.extensions.postgres.health import examine_server
+from memoriter.extensions.postgres.schema import MIGRATIONS, PARTITIONS
 from memoriter.extensions.postgres.server import PostgresServer, check_standing, read_standing
 from memoriter.testing import HashEmbedder
 from memoriter.tools.doctor import examine
@@ -61,6 +65,63 @@ def test_a_newer_schema_is_refused_only_if_it_breaks_this_release(
         f"Postgres at {postgres.folder}:5432/{database} has the newer schema other_columns, which this release "
         "does not support. Update memoriter."
     )
+
+
+#: The migrations of release 0.2.0, and the digest of their statements, which never change.
+RELEASED = ("entries", "index", "files", "items")
+RELEASED_DIGEST = "11f0b023960fc939a96cae08e8d7f11050cbeb5ee48feabab738871caeff1fd7"
+
+
+def test_the_schema_of_a_release_is_migrated_with_its_rows(
+    postgres: PostgresCluster, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres.url_of("postgres", database)
+    steps = tuple(step for step in MIGRATIONS if step.name in RELEASED)
+    statements = "\n".join(statement for step in steps for statement in step.statements)
+    assert sha256(statements.encode()).hexdigest() == RELEASED_DIGEST
+    put = "insert into meta(key, value) values('key', ?)"
+    with monkeypatch.context() as patch:
+        patch.setattr("memoriter.extensions.postgres.server.MIGRATIONS", steps)
+        older = PostgresServer(url)
+        for agent in ("ada", "bob"):
+            with closing(PostgresDatabase(older, agent=agent)) as rows, rows.write() as connection:
+                connection.execute(put, (agent,))
+    newer = PostgresServer(url)
+    with psycopg.connect(url) as connection:
+        applied = connection.execute("select name from memoriter.migrations").fetchall()
+    assert [name for (name,) in applied] == [step.name for step in MIGRATIONS]
+    for server in (older, newer):  # a gateway of the release goes on serving
+        with closing(PostgresDatabase(server, agent="ada")) as rows, rows.read() as connection:
+            assert connection.execute("select value from meta").fetchall() == [("ada",)]
+
+
+def test_the_plan_of_a_statement_does_not_depend_on_the_agent_that_came_first(
+    postgres: PostgresCluster, database: str
+) -> None:
+    url = postgres.url_of("postgres", database)
+    PostgresServer(url)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("set search_path = memoriter, public; set plan_cache_mode = force_generic_plan")
+        connection.execute(
+            """insert into index_chunks(tenant, agent, index_name, rowid, start_line, end_line, length, hash, model,
+            source, trust, id, path, headings, text) select 'default', 'agent-' || a, 'notes', n, n, n, 1,
+            sha256(n::text::bytea), 'model', 'memory', 'owner', n::text, 'note.md', '[]', ''
+            from generate_series(1, 40) a, generate_series(1, 100) n"""
+        )
+        connection.execute("analyze index_chunks")
+        connection.execute("set role memoriter_agent; set memoriter.tenant = 'default'")
+        connection.execute(
+            "prepare lookup(bytea) as select rowid from index_chunks"
+            " where index_name = 'notes' and model = 'model' and hash = $1"
+        )
+        plans = []
+        for agent in ("unknown", "agent-1"):
+            connection.execute(f"set memoriter.agent = '{agent}'")
+            plans.append(connection.execute("explain (costs off) execute lookup('')").fetchall())
+    assert plans[0] == plans[1]
+    lines = [line.strip() for (line,) in plans[0]]
+    assert [line for line in lines if line.startswith("Filter")] == []  # the index finds the hash
+    assert sum("hash = $1" in line for line in lines) == PARTITIONS
 
 
 def test_a_role_that_may_not_create_anything_leaves_nothing_half_made(

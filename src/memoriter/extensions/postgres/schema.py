@@ -257,6 +257,21 @@ _ITEMS = PostgresMigration(
     ),
 )
 
+_own = " and ".join(
+    f"{column} = (select current_setting('memoriter.{column}'))" for column in ("tenant", "agent")
+)
+_POLICIES = PostgresMigration(
+    "policies",
+    (
+        # As subqueries, so that the plan of a statement does not depend on the agent that a connection serves first.
+        # The server would estimate how many rows that agent has in each partition, and use the wrong index for others.
+        f"""do $do$ declare part name; begin
+            for part in select tablename from pg_policies where schemaname = 'memoriter' and policyname = 'own_rows'
+            loop execute format($$alter policy own_rows on %I using ({_own}) with check ({_own})$$, part); end loop;
+        end $do$""",  # noqa: S608 - constants
+    ),
+)
+
 #: The tables that hold texts of each area, which an erasure vacuums.
 AREA_TABLES = {
     "entries": ("entries", "events", "recalls", "recalled"),
@@ -264,4 +279,4 @@ AREA_TABLES = {
     "files": ("file_parts", "file_versions"),
 }
 
-MIGRATIONS = (_ENTRIES, _INDEX, _FILES, _ITEMS)
+MIGRATIONS = (_ENTRIES, _INDEX, _FILES, _ITEMS, _POLICIES)

@@ -1,6 +1,6 @@
-"""Copies of the vectors of large indexes, in the memory of a process.
+"""Copies of the vectors of indexes, in the memory of a process.
 
-The graph of a large index takes the server longer than everything else in a search. A process that searches an index
+Comparing vectors takes the server longer than everything else in a search. A process that searches an index
 often therefore copies its vectors, in the background, and compares them as the engine `scan` does. The server says in
 every search how many chunks there are and which row comes next. If neither has changed, the copy is current. Otherwise
 the new rows are fetched, and the deleted ones are dropped.
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 log = logs.get("store")
 
-#: Searches of an index in this process before its vectors are copied. Copying 100,000 takes as long as 50 searches.
-SEARCHES = 20
-#: The most bytes of all copies of a process. An index that does not fit is searched through the graph.
+#: Searches of an index in this process before its vectors are copied. Copying them takes as long as 10 to 50 searches.
+SEARCHES = 12
+#: The most bytes of all copies of a process. An index that does not fit is searched by the server.
 MAX_BYTES = 512 * 2**20
 #: New and deleted rows, as a share of all, from which the copy is made again.
 MAX_CHANGED = 0.05

@@ -28,6 +28,7 @@ from memoriter.store.protocol import NO_FILTER, Filter
 from memoriter.store.vectors.nearest import SPARE_ROWS, encode, plausible, unit
 
 if TYPE_CHECKING:
+    from memoriter.extensions.postgres.chunks import State
     from memoriter.store.vectors import Vector
 
 log = logs.get("store")
@@ -113,8 +114,6 @@ _GRAPH_SETTINGS = f"""
 _COUNT_FEW = """
     select count(*) from (select from index_chunks c where c.index_name = $1 and c.model = $2{conditions} limit $3) f"""
 
-# Each row is asked for on its own. A generic plan may still choose the index of models instead of the primary key, and
-# read all chunks of the agent each time: lab/scale.md has the figures.
 _COSINES = """
     select c.rowid, 1 - (v.vector <=> (select $3::vector)) from unnest($4::text::bigint[]) wanted(rowid)
     cross join lateral (select rowid, model, hash from index_chunks
@@ -190,7 +189,7 @@ class PostgresVectors(PostgresKeywords):
             if where == NO_FILTER:
                 if copy := self._copy(connection, identity):
                     return copy.nearest(query, limit)
-                if self._state().in_graph:
+                if _is_copied(self._state()):
                     self._copies.count_search(self._state(), identity)
             return list(plausible(self._nearest(connection, query, identity, limit, where)))[:limit]
 
@@ -207,9 +206,12 @@ class PostgresVectors(PostgresKeywords):
             candidates = min(MAX_EF_SEARCH, EF_SEARCH + state.chunks // EF_SEARCH_CHUNKS)
             connection.execute(_GRAPH_SETTINGS, (str(candidates),))
             statement = _GRAPH_FILTERED if conditions else _GRAPH
-            return self._fetch(
+            connection.execute("set local enable_sort = off")  # or the server would sort all vectors instead
+            found = self._fetch(
                 statement.format(dims=int(identity.dimensions), conditions=conditions), *values
             )
+            connection.execute("set local enable_sort = on")
+            return found
         if not conditions:
             found = self._fetch(_NEAREST, *values)
             if len(found) >= min(limit, state.chunks):
@@ -248,7 +250,7 @@ class PostgresVectors(PostgresKeywords):
     # ---- copies ----------------------------------------------------------------------------------------------
 
     def copy_vectors(self, identity: Identity) -> None:
-        """Copy the vectors into this process now. Searches of a large index do so in the background."""
+        """Copy the vectors into this process now. Searches do so in the background."""
         self._copies.copy(identity, self.total())
 
     def _copy(self, connection: PostgresConnection, identity: Identity) -> CopyView | None:
@@ -258,7 +260,8 @@ class PostgresVectors(PostgresKeywords):
         key = ("copy", self.name, identity)
         if key not in connection.memo:
             state = self._state()
-            connection.memo[key] = self._copies.view(connection, state, identity) if state.in_graph else None
+            is_copied = _is_copied(state)
+            connection.memo[key] = self._copies.view(connection, state, identity) if is_copied else None
         found: CopyView | None = connection.memo[key]
         return found
 
@@ -289,6 +292,11 @@ class PostgresVectors(PostgresKeywords):
             connection.execute("select pg_advisory_xact_lock(%s)", (lock_number(SCHEMA, "graph"),))
             for statement in graph_statements(dimensions):
                 connection.execute(statement.encode())
+
+
+def _is_copied(state: State) -> bool:
+    """Return whether the vectors of an index are worth copying once it is searched often."""
+    return state.in_graph or state.chunks > MEMO_CHUNKS
 
 
 def _graph_name(dimensions: int) -> str:
