@@ -191,7 +191,7 @@ class BuiltinEngine(Engine):
         if active.embedder is not None:
             self.index.ready(active.embedder.identity)
         with self.index.snapshot():
-            if self.indexer.is_foreign:
+            if not self.index.belongs_to(self.workspace.name):
                 return Found(()), active, join(missing, OTHER_WORKSPACE)
             found = self.searcher.using(active.embedder).search(query)
             return found, active, join(missing, self._missing_vectors(active))
@@ -201,7 +201,8 @@ class BuiltinEngine(Engine):
         background = self.options.background
         if not self.options.sync_before:
             return self._never_indexed()
-        if self.indexer.is_fresh() and (background or not self.embedders.outdated):
+        is_fresh = self.indexer.snapshot.is_current(self.index.meta("last_sync"))
+        if is_fresh and (background or not self.embedders.outdated):
             return None
         try:
             budget = self.options.budget
@@ -338,7 +339,7 @@ class BuiltinEngine(Engine):
     def _workspace_problem(self) -> str | None:
         if not self.workspace.root.is_dir():
             return f"The workspace {self.workspace.root} is not a folder."
-        return OTHER_WORKSPACE if self.indexer.is_foreign else None
+        return None if self.index.belongs_to(self.workspace.name) else OTHER_WORKSPACE
 
     def probe_embedding(self) -> str | None:
         if self.choice.embedder is None:

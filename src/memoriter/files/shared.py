@@ -154,23 +154,34 @@ class Snapshot:
     An edit in place changes no folder, so every file is compared. That takes about 2 µs for each.
     """
 
-    def __init__(self, files: Mapping[str, tuple[int, int]], folders: Mapping[str, int], mark: str) -> None:
+    def __init__(
+        self, root: Path, files: Mapping[str, tuple[int, int]], folders: Mapping[str, int], mark: str
+    ) -> None:
+        self._root = root
         self._files = files
         self._folders = folders
         #: The sync after which it was taken.
-        self.mark = mark
+        self._mark = mark
 
     @classmethod
-    def of(cls, scan: Scan, taken_at: float, mark: str) -> Snapshot | None:
-        """Return the snapshot of a listing, or None if something in it may still change without a new timestamp."""
+    def none(cls, root: Path) -> Snapshot:
+        """Return a snapshot that is never current."""
+        return cls(root, {}, {}, "")
+
+    @classmethod
+    def of(cls, root: Path, scan: Scan, taken_at: float, mark: str) -> Snapshot:
+        """Return the snapshot of a listing. It is never current if a file may change without a new timestamp."""
         files = {str(found.absolute): (found.mtime_ns, found.size) for found in scan.files}
         times = [*(mtime_ns for mtime_ns, _ in files.values()), *scan.folders.values()]
         if any(abs(taken_at * 1e9 - mtime_ns) < UNSETTLED_NS for mtime_ns in times):
-            return None
-        return cls(files, scan.folders, mark)
+            return cls.none(root)
+        return cls(root, files, scan.folders, mark)
 
-    def is_current(self) -> bool:
-        """Return whether every file and folder still has the same stat."""
+    def is_current(self, last_sync: str | None) -> bool:
+        """Return whether no file has changed since then: this was the last sync, and every stat is the same."""
+        refresh(self._root)
+        if self._mark != last_sync:
+            return False
         try:
             for folder, mtime_ns in self._folders.items():
                 if changed_at(folder) != mtime_ns:

@@ -101,7 +101,7 @@ class Indexer:
         self.vectors = ChunkVectors(index, embedder, fallback)
         self.rules = rules or Rules()
         #: The stats of all files at the last sync that left none out.
-        self._snapshot: Snapshot | None = None
+        self.snapshot = Snapshot.none(workspace.root)
         #: Identifies the workspace of the rows.
         self._root = workspace.name
         self._clock = clock
@@ -153,19 +153,13 @@ class Indexer:
 
         def run() -> CaughtUp:
             tally = _Tally(lambda _: None, lambda: None, ends=time.monotonic() + budget.rows_s)
-            if not self.is_fresh():
+            if not self.snapshot.is_current(self.index.meta("last_sync")):
                 self._sync_rows(tally, budget.wait_s)
             filled = self.vectors.fill_some(budget.others_s, paths=tally.changed, paths_s=budget.vectors_s)
             self._refresh(tally, filled)
             return CaughtUp(tally.waiting, tally.waiting + tally.unchanged + len(tally.changed))
 
         return self.index.healing(run)
-
-    def is_fresh(self) -> bool:
-        """Return whether no file has changed since this object last compared all of them with the index."""
-        shared.refresh(self.workspace.root)
-        taken = self._snapshot
-        return taken is not None and taken.mark == self.index.meta("last_sync") and taken.is_current()
 
     def count_stale(self) -> int:
         """Count the files that differ from the index by their stat, without those just indexed or unreadable."""
@@ -178,11 +172,6 @@ class Indexer:
     def unreadable(self) -> dict[str, str]:
         """Return the reason for each file that the last sync could not read, by path."""
         return self._stored("unreadable")
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether the rows belong to another workspace, so that they must not answer."""
-        return self.index.meta("workspace") not in (None, self._root)
 
     @property
     def knows_notes(self) -> bool:
@@ -244,7 +233,8 @@ class Indexer:
             self._finish_rows(tally)
             self._store_remarks(tally, {found.path for found in scan.files})
         mark = self.index.meta("last_sync") or ""
-        self._snapshot = None if tally.waiting else Snapshot.of(scan, taken_at, mark)
+        root = self.workspace.root
+        self.snapshot = Snapshot.none(root) if tally.waiting else Snapshot.of(root, scan, taken_at, mark)
 
     def _skip_if_up_to_date(self, tally: _Tally) -> bool:
         """Return whether there is nothing to write, so that a search needs neither a lock nor a writable disk."""
@@ -257,7 +247,7 @@ class Indexer:
         ):
             return False
         tally.unchanged = len(scan.files)
-        self._snapshot = Snapshot.of(scan, taken_at, mark)
+        self.snapshot = Snapshot.of(self.workspace.root, scan, taken_at, mark)
         return True
 
     def _is_same(self, found: FoundFile, row: FileRow | None, tally: _Tally) -> bool:
@@ -276,14 +266,15 @@ class Indexer:
 
     def _is_rebuild_too_long(self, scan: Scan, known: Mapping[str, FileRow]) -> bool:
         """Return whether a search should answer from outdated rows instead of waiting until all are replaced."""
-        if not known or self.is_foreign or not self._is_outdated:
+        if not known or not self.index.belongs_to(self._root) or not self._is_outdated:
             return False
         return sum(found.size for found in scan.files) > MAX_LIGHT_GROWTH
 
     @property
     def _is_outdated(self) -> bool:
         """Whether the rows are invalid: they belong to another workspace, or were made by other rules."""
-        return self.is_foreign or self.index.meta("signature") != self.rules.signature
+        is_ours = self.index.belongs_to(self._root)
+        return not is_ours or self.index.meta("signature") != self.rules.signature
 
     def _update(self, files: Sequence[FoundFile], known: Mapping[str, FileRow], tally: _Tally) -> None:
         due = [found for found in files if not _same_stat(found, known.get(found.path))]

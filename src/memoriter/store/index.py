@@ -32,8 +32,8 @@ from memoriter.store.vectors import (
 if TYPE_CHECKING:
     import apsw
 
-    from memoriter.store.vectors import Vector, VectorIndex
-    from memoriter.store.vectors.nearest import Nearest
+    from memoriter.store.vectors import Vector
+    from memoriter.store.vectors.nearest import Nearest, VectorIndex
 
 
 def open_index(

@@ -324,6 +324,10 @@ class Index(Documents, Keywords, Vectors, VectorCache, Protocol):
         """Whether the store may still contain text that was deleted since the last `scrub`."""
         return self.meta("unscrubbed") is not None
 
+    def belongs_to(self, workspace: str) -> bool:
+        """Return whether the rows are those of a workspace, or there are none. Others must not answer."""
+        return self.meta("workspace") in (None, workspace)
+
     def scrub(self) -> bool:
         """Erase deleted text. Return False if readers keep some of it."""
 

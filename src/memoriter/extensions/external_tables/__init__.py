@@ -26,9 +26,8 @@ from memoriter.sentences import sentence
 from memoriter.store import cache
 from memoriter.store.connection import store_lock
 from memoriter.store.protocol import value
-from memoriter.store.vectors import VectorIndex
-from memoriter.store.vectors.nearest import blocks
-from memoriter.store.vectors.sidefiles import best, identity_key, positions, products
+from memoriter.store.vectors.nearest import VectorIndex, best, blocks, positions, products
+from memoriter.store.vectors.sidefiles import identity_key
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import EngineContext, Rows, Vector

@@ -23,7 +23,8 @@ from memoriter.store.connection import make_private_folder
 from memoriter.store.vectors import EngineContext, VectorEngine
 
 if TYPE_CHECKING:
-    from memoriter.store.vectors import Rows, Vector, VectorIndex
+    from memoriter.store.vectors import Rows, Vector
+    from memoriter.store.vectors.nearest import VectorIndex
 
 API_VERSION = "2026-07"
 #: Bytes of one request. Pinecone accepts 2 MB.

@@ -17,9 +17,9 @@ import numpy as np
 from memoriter import logs
 from memoriter.background import Rejected, Workers
 from memoriter.errors import StoreError
-from memoriter.store.vectors.nearest import SPARE_ROWS
+from memoriter.store.vectors.nearest import SPARE_ROWS, positions, products
 from memoriter.store.vectors.scan import LIMITS
-from memoriter.store.vectors.sidefiles import SideFiles, positions, products, quantised
+from memoriter.store.vectors.sidefiles import SideFiles, quantised
 
 if TYPE_CHECKING:
     from memoriter.extensions.postgres.chunks import State

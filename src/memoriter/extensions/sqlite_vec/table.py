@@ -18,7 +18,8 @@ from memoriter.records import Identity
 from memoriter.store import cache
 from memoriter.store.database import Database
 from memoriter.store.protocol import value
-from memoriter.store.vectors import VectorEngine, VectorIndex
+from memoriter.store.vectors import VectorEngine
+from memoriter.store.vectors.nearest import VectorIndex
 
 if TYPE_CHECKING:
     from memoriter.store.vectors import Rows, Vector

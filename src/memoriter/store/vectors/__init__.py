@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from memoriter.records import Identity
     from memoriter.store.database import Database
+    from memoriter.store.vectors.nearest import VectorIndex
 
     Vector = npt.NDArray[np.float32]
     Rows = npt.NDArray[np.int64]
@@ -35,58 +35,6 @@ S = TypeVar("S")
 
 #: The file that records when the digests of vector files were compared last.
 VERIFIED = "verified"
-
-
-class VectorIndex(Protocol):
-    """Finds the rows whose vectors are nearest to a query. An engine that inherits it implements what it needs."""
-
-    @property
-    def problem(self) -> str | None:
-        """The reason why the engine does not work as intended, in a sentence."""
-        return None
-
-    def ready(self, identity: Identity) -> None:
-        """Prepare for a search with this identity."""
-        del identity
-
-    def search(
-        self,
-        connection: apsw.Connection,
-        query: Vector,
-        identity: Identity,
-        *,
-        limit: int,
-        allow: Rows | None,
-    ) -> list[tuple[int, float]]:
-        """Return the nearest allowed rows as (rowid, cosine), best first. Zero vectors are never found."""
-
-    def cosines(
-        self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
-    ) -> dict[int, float]:
-        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
-
-    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:
-        """Return the row up to which a later search finds no deleted rows, or 0 if that is not known."""
-        del connection, identity
-        return 0
-
-    def follow(self, connection: apsw.Connection, identity: Identity) -> None:
-        """Add new rows, inside the write transaction that has inserted them."""
-        del connection, identity
-
-    def refresh(self, identity: Identity) -> None:
-        """Delete removed rows and tidy the files or tables of the engine, after a sync."""
-
-    def purge(self, identity: Identity) -> None:
-        """Erase every byte of vectors of deleted rows, in all files, tables and older versions.
-
-        Raises `StoreUnavailable` if the vectors are on another machine that does not answer.
-        """
-        self.refresh(identity)
-
-    def close(self) -> None:
-        """Close connections and files outside the database."""
-        return
 
 
 class EngineSettings(Protocol):

@@ -1,4 +1,4 @@
-"""Vector search over any engine, and what the engines share: encoding of vectors, and lists of allowed rows."""
+"""What a vector engine is, vector search over any of them, and what they share: arithmetic, encoding, allowed rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import apsw
 import numpy as np
@@ -17,7 +17,9 @@ from memoriter.store.database import Database
 from memoriter.store.protocol import Filter, value
 
 if TYPE_CHECKING:
-    from memoriter.store.vectors import Rows, Vector, VectorIndex
+    import numpy.typing as npt
+
+    from memoriter.store.vectors import Rows, Vector
 
 # FTS5 stores the length of every chunk in a small table that stays in memory, so few rows need the second lookup.
 # For 250 rows of 100,000 that takes 0.26 ms instead of 0.82 ms.
@@ -26,8 +28,62 @@ _DELETED = """
     where not exists (select 1 from chunks_fts_docsize d where d.id = w.value)
     and not exists (select 1 from chunks c where c.rowid = w.value)"""
 
+#: Largest cosine that rounding can produce.
+MAX_COSINE = 1.01
 #: Rows requested beyond the limit, since some may be deleted.
 SPARE_ROWS = 50
+
+
+class VectorIndex(Protocol):
+    """Finds the rows whose vectors are nearest to a query. An engine that inherits it implements what it needs."""
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why the engine does not work as intended, in a sentence."""
+        return None
+
+    def ready(self, identity: Identity) -> None:
+        """Prepare for a search with this identity."""
+        del identity
+
+    def search(
+        self,
+        connection: apsw.Connection,
+        query: Vector,
+        identity: Identity,
+        *,
+        limit: int,
+        allow: Rows | None,
+    ) -> list[tuple[int, float]]:
+        """Return the nearest allowed rows as (rowid, cosine), best first. Zero vectors are never found."""
+
+    def cosines(
+        self, connection: apsw.Connection, query: Vector, identity: Identity, rows: Rows
+    ) -> dict[int, float]:
+        """Return the cosines of these rows, at least 0. Rows without a vector are left out."""
+
+    def sound_until(self, connection: apsw.Connection, identity: Identity) -> int:
+        """Return the row up to which a later search finds no deleted rows, or 0 if that is not known."""
+        del connection, identity
+        return 0
+
+    def follow(self, connection: apsw.Connection, identity: Identity) -> None:
+        """Add new rows, inside the write transaction that has inserted them."""
+        del connection, identity
+
+    def refresh(self, identity: Identity) -> None:
+        """Delete removed rows and tidy the files or tables of the engine, after a sync."""
+
+    def purge(self, identity: Identity) -> None:
+        """Erase every byte of vectors of deleted rows, in all files, tables and older versions.
+
+        Raises `StoreUnavailable` if the vectors are on another machine that does not answer.
+        """
+        self.refresh(identity)
+
+    def close(self) -> None:
+        """Close connections and files outside the database."""
+        return
 
 
 class Nearest:
@@ -98,13 +154,61 @@ def plausible(found: list[tuple[int, float]]) -> list[tuple[int, float]]:
     if len(certain) == len(found):
         return found
     # Rounding goes a little beyond 1. The comparison is false for NaN.
-    return [(row, max(-1.0, min(1.0, cosine))) for row, cosine in found if abs(cosine) <= 1.01]
+    return [(row, max(-1.0, min(1.0, cosine))) for row, cosine in found if abs(cosine) <= MAX_COSINE]
 
 
 def _find_deleted(connection: apsw.Connection, rows: list[int]) -> set[int]:
     """Return the rows that no longer exist."""
     found: Any = connection.execute(_DELETED, (json.dumps(rows),))
     return {row[0] for row in found}
+
+
+# ---- arithmetic ----------------------------------------------------------------------------------------------------
+
+#: Numbers that are multiplied together. For more, the BLAS library starts threads, which cost a busy machine ten times
+#: the time of the work.
+PRODUCT_BLOCK = 2**18
+
+
+def positions(ids: Rows, allow: Rows) -> npt.NDArray[np.intp]:
+    """Return the positions of the allowed rows in ``ids``. Both ascend."""
+    if not len(ids):
+        return np.empty(0, dtype=np.intp)
+    at: npt.NDArray[np.intp] = np.searchsorted(ids, allow)
+    at[at == len(ids)] = 0
+    present: npt.NDArray[np.intp] = at[ids[at] == allow]
+    return present
+
+
+def best(ids: Rows, scores: Vector, limit: int) -> tuple[Rows, Vector]:
+    """Return the rows with the largest scores, unordered."""
+    ids, scores = plausible_rows(ids, scores)
+    top = largest(scores, limit)
+    return ids[top], scores[top]
+
+
+def products(matrix: Vector, query: Vector) -> Vector:
+    """Multiply rows with a query. Damaged rows may overflow."""
+    rows = max(1, PRODUCT_BLOCK // max(1, len(query)))
+    scores = np.empty(len(matrix), dtype=np.float32)
+    with np.errstate(all="ignore"):
+        for start in range(0, len(matrix), rows):
+            scores[start : start + rows] = matrix[start : start + rows] @ query
+    return scores
+
+
+def plausible_rows(ids: Rows, scores: Vector) -> tuple[Rows, Vector]:
+    """Return the rows whose scores are possible. Those of damaged vectors are not finite, or beyond 1."""
+    good = np.abs(scores) <= MAX_COSINE
+    return (ids, scores) if good.all() else (ids[good], scores[good])
+
+
+def largest(scores: Vector, wanted: int) -> npt.NDArray[np.intp]:
+    """Return the positions of the largest scores."""
+    if len(scores) <= wanted:
+        return np.arange(len(scores))
+    order: npt.NDArray[np.intp] = np.argpartition(scores, len(scores) - wanted)
+    return order[len(scores) - wanted :]
 
 
 # ---- encoding -----------------------------------------------------------------------------------------------------

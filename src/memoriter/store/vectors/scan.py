@@ -23,18 +23,16 @@ from memoriter.store.connection import store_lock
 from memoriter.store.database import Database
 from memoriter.store.documents import COUNT_WITHOUT
 from memoriter.store.protocol import Filter, SnapshotValue, row_set, value
-from memoriter.store.vectors import VectorIndex
-from memoriter.store.vectors.nearest import allowed_rows, blocks
-from memoriter.store.vectors.sidefiles import (
-    SideFiles,
+from memoriter.store.vectors.nearest import (
+    VectorIndex,
+    allowed_rows,
     best,
-    build,
-    open_files,
-    plausible,
+    blocks,
+    plausible_rows,
     positions,
     products,
-    remove_others,
 )
+from memoriter.store.vectors.sidefiles import SideFiles, build, open_files, remove_others
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -300,7 +298,7 @@ def _ordered(rows: Rows, scores: Vector) -> list[tuple[int, float]]:
 
 
 def _by_row(ids: Rows, scores: Vector) -> dict[int, float]:
-    ids, scores = plausible(ids, scores)
+    ids, scores = plausible_rows(ids, scores)
     return dict(zip(ids.tolist(), np.maximum(scores, 0).tolist(), strict=True))
 
 

@@ -29,6 +29,7 @@ from memoriter.records import Identity
 from memoriter.store.connection import make_private_folder
 from memoriter.store.database import move_away
 from memoriter.store.vectors import VERIFIED
+from memoriter.store.vectors.nearest import best, largest, positions, products
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,16 +42,11 @@ log = logs.get("store")
 SCAN_BLOCK = 32_768
 #: int8 rows that are multiplied together.
 CODE_BLOCK = 256
-#: Numbers that are multiplied together. For more, the BLAS library starts threads, which cost a busy machine ten times
-#: the time of the work.
-PRODUCT_BLOCK = 2**18
 #: Distances from which the threshold is estimated.
 HISTOGRAM_ROWS = 16_384
 #: The size of a large component of a query, and the sizes at which its level rises, relative to the usual size.
 LARGE, LEVELS = 0.7, (0.37, 1.1, 1.8)
 
-#: Largest cosine that rounding can produce.
-MAX_COSINE = 1.01
 FILES = ("ids", "full", "codes", "bits")
 
 
@@ -85,7 +81,7 @@ class SideFiles:
             far = _distances(self.bits.take(at, axis=1, mode="clip"), signs.words, signs.levels)
             at = at[_closest(far, narrow)]
         if len(at) > last:
-            at = np.sort(at[_largest(self._rough(query, at), last)])
+            at = np.sort(at[largest(self._rough(query, at), last)])
         return best(self.ids[at], products(self.full[at], query), limit)
 
     def _rough(self, query: Vector, at: npt.NDArray[np.intp]) -> Vector:
@@ -150,46 +146,6 @@ def _distances(
                 for _ in range(times):
                     np.add(block, counted, out=block)
     return total
-
-
-def positions(ids: Rows, allow: Rows) -> npt.NDArray[np.intp]:
-    """Return the positions of the allowed rows in ``ids``. Both ascend."""
-    if not len(ids):
-        return np.empty(0, dtype=np.intp)
-    at: npt.NDArray[np.intp] = np.searchsorted(ids, allow)
-    at[at == len(ids)] = 0
-    present: npt.NDArray[np.intp] = at[ids[at] == allow]
-    return present
-
-
-def best(ids: Rows, scores: Vector, limit: int) -> tuple[Rows, Vector]:
-    """Return the rows with the largest scores, unordered."""
-    ids, scores = plausible(ids, scores)
-    top = _largest(scores, limit)
-    return ids[top], scores[top]
-
-
-def products(matrix: Vector, query: Vector) -> Vector:
-    """Multiply rows with a query. Damaged rows may overflow."""
-    rows = max(1, PRODUCT_BLOCK // max(1, len(query)))
-    scores = np.empty(len(matrix), dtype=np.float32)
-    with np.errstate(all="ignore"):
-        for start in range(0, len(matrix), rows):
-            scores[start : start + rows] = matrix[start : start + rows] @ query
-    return scores
-
-
-def plausible(ids: Rows, scores: Vector) -> tuple[Rows, Vector]:
-    """Return the rows whose scores are possible. Those of damaged vectors are not finite, or beyond 1."""
-    good = np.abs(scores) <= MAX_COSINE
-    return (ids, scores) if good.all() else (ids[good], scores[good])
-
-
-def _largest(scores: Vector, wanted: int) -> npt.NDArray[np.intp]:
-    if len(scores) <= wanted:
-        return np.arange(len(scores))
-    order: npt.NDArray[np.intp] = np.argpartition(scores, len(scores) - wanted)
-    return order[len(scores) - wanted :]
 
 
 def _closest(distances: npt.NDArray[np.uint16], wanted: int) -> npt.NDArray[np.intp]:
