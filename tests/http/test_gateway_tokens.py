@@ -171,6 +171,8 @@ def test_browser_sessions_last_twelve_hours_and_their_number_is_limited(tmp_path
     assert callers[0] is None
     assert all(caller and caller.access == "admin" and browsers.is_valid(caller) for caller in callers[1:])
     assert BROWSER_SESSION_S == 12 * 3600
+    restarted = BrowserSessions(tmp_path, 8377, clock=lambda: now[0])
+    assert [restarted.caller(cookie or "") for cookie in cookies] == callers
     now[0] += BROWSER_SESSION_S
     assert [browsers.caller(cookie or "") for cookie in cookies] == [None] * len(cookies)
 

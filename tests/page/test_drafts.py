@@ -209,7 +209,7 @@ def test_a_memory_that_changed_is_superseded_after_its_new_text_was_shown(
     expect(page.locator(".panel .statement")).to_have_text("The cart was sold")
 
 
-def test_a_draft_survives_a_restarted_gateway(tmp_path: Path, visit: Visit) -> None:
+def test_a_draft_and_the_session_survive_a_restarted_gateway(tmp_path: Path, visit: Visit) -> None:
     settings = {"embedding": {"provider": "none"}}
     with served(tmp_path, settings) as first:
         entry = learned(first, "The lamp burns oil")
@@ -219,8 +219,8 @@ def test_a_draft_survives_a_restarted_gateway(tmp_path: Path, visit: Visit) -> N
     page.keyboard.press("Control+Enter")
     expect(page.get_by_role("dialog").get_by_role("alert").first).to_contain_text("does not answer")
     with served(tmp_path, settings, port) as second:
-        page.goto(second.link)
         page.goto(f"{second.address}/#/memories/{entry}")
+        page.reload()
         expect(edit(page)).to_have_value("The lamp burns gas")
         page.keyboard.press("Control+Enter")
         expect(page.locator(".panel .statement")).to_have_text("The lamp burns gas")

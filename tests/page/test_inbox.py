@@ -1,8 +1,9 @@
-"""Memories that wait for approval: decided one after another by keyboard, with the conversation beside them."""
+"""The inbox: everything that waits for the owner, decided one after another by keyboard."""
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.integration
 
-INBOX = "#/memories?state=staged"
+INBOX = "#/inbox"
 TEXTS = ("The dog is called Bolacha", "Prices are in dollars", "The office has a green door", "Tea at four")
 
 
@@ -38,43 +39,37 @@ def states(gateway: Served) -> dict[str, str]:
 
 def test_waiting_memories_are_decided_by_keyboard_one_after_another(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, INBOX).page
-    rows = page.locator(".entries tbody tr")
-    expect(rows).to_have_count(4)
-    expect(page).to_have_title("(4) Memories · memoriter")
-    statement = page.locator(".panel .statement")
-    rows.first.locator(".col-type").click()  # anywhere in the row
+    statement = page.locator(".inbox-card .statement")
+    expect(page).to_have_title("(4) Inbox · memoriter")
     expect(statement).to_have_text(TEXTS[3])  # the newest first
-    page.keyboard.press("j")
+    expect(page.locator(".summary")).to_have_text("1 of 4")
+    page.keyboard.press("l")  # later: it comes again at the end
     expect(statement).to_have_text(TEXTS[2])
-    page.keyboard.press("k")
-    expect(statement).to_have_text(TEXTS[3])
     page.keyboard.press("a")
-    expect(statement).to_have_text(TEXTS[2])
-    expect(rows).to_have_count(3)
-    page.keyboard.press("r")
     expect(statement).to_have_text(TEXTS[1])
     page.keyboard.press("e")
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Statement").fill("Prices are in euros")
+    page.get_by_role("dialog").get_by_label("Statement").fill("Prices are in euros")
     page.keyboard.press("Control+Enter")
     expect(statement).to_have_text(TEXTS[0])
+    page.keyboard.press("r")
+    expect(statement).to_have_text(TEXTS[3])
+    expect(page.locator(".summary")).to_have_text("1 of 1")
     page.keyboard.press("a")
-    expect(page.get_by_text("No memories match these filters.")).to_be_visible()
-    expect(page).to_have_title("Memories · memoriter")
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    expect(page).to_have_title("Inbox · memoriter")
     assert states(gateway) == {
-        TEXTS[0]: "active",
+        TEXTS[0]: "rejected",
         "Prices are in euros": "active",
-        TEXTS[2]: "rejected",
+        TEXTS[2]: "active",
         TEXTS[3]: "active",
     }
 
 
-def test_undo_takes_back_an_edit_together_with_its_approval_and_opens_the_memory_again(
+def test_undo_takes_back_an_edit_together_with_its_approval_and_opens_the_card_again(
     gateway: Served, visit: Visit
 ) -> None:
     page = visit(gateway, INBOX).page
-    statement = page.locator(".panel .statement")
-    page.locator(".entries tbody tr").first.locator(".col-type").click()
+    statement = page.locator(".inbox-card .statement")
     expect(statement).to_have_text(TEXTS[3])
     page.keyboard.press("e")
     page.get_by_role("dialog").get_by_label("Statement").fill("Tea at five")
@@ -84,34 +79,82 @@ def test_undo_takes_back_an_edit_together_with_its_approval_and_opens_the_memory
     page.keyboard.press("u")
     expect(statement).to_have_text(TEXTS[3])
     expect(page.locator(".said")).to_contain_text("This waits for your approval again: Tea at four")
-    page.keyboard.press("a")
+    page.keyboard.press("r")
     expect(statement).to_have_text(TEXTS[2])
+    expect(page.locator(".said")).to_contain_text("Rejected: Tea at four")
     page.keyboard.press("u")
     expect(statement).to_have_text(TEXTS[3])
     assert states(gateway) == dict.fromkeys(TEXTS, "staged")
 
 
-def test_the_conversation_is_shown_beside_a_waiting_memory(gateway: Served, visit: Visit) -> None:
+def test_a_card_says_who_wrote_it_where_and_what_it_would_change(gateway: Served, visit: Visit) -> None:
+    gateway.ask("entries.add", text="The ferry leaves at eight on Sundays.")
     turns = [
         ("user", "What did we say about the ferry?"),
         ("assistant", "The ferry leaves at nine on Sundays."),
     ]
     gateway.session("ferry", *turns)
-    stored = gateway.client.post(
+    made = subprocess.run(
+        [*gateway.arguments, "token", "create", "--access", "write", "--name", "cursor", "--json"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    gateway.client.post(
         "/v1/agents/main/memory_store",
         json={"text": "The ferry leaves at nine on Sundays."},
-        headers={"X-Memoriter-Session": "ferry"},
-    ).json()
-    assert "error" not in stored, stored
-    entry = gateway.ask("entries.list", states=["staged"], limit=1)["entries"][0]
-    assert (entry["text"], entry["session"]) == ("The ferry leaves at nine on Sundays.", "ferry")
-    page = visit(gateway, f"#/memories/{entry['id']}?state=staged").page
-    expect(page.locator(".conversation .turn")).to_have_count(2)
-    expect(page.locator(".conversation .turn.lit")).to_contain_text("The ferry leaves at nine on Sundays.")
+        headers={
+            "X-Memoriter-Session": "ferry",
+            "Authorization": f"Bearer {json.loads(made.stdout)['token']}",
+        },
+    ).raise_for_status()
+    page = visit(gateway, INBOX).page
+    card = page.locator(".inbox-card")
+    expect(card.locator(".statement")).to_have_text("The ferry leaves at nine on Sundays.")
+    expect(card.locator(".facts")).to_contain_text("an agent's tool (cursor), for main")
+    expect(card.locator(".why-waits")).to_have_text("It waits because an agent wrote it.")
+    expect(card.locator(".conversation .turn.lit")).to_contain_text("The ferry leaves at nine on Sundays.")
+    expect(card.locator(".conversation .transcript")).to_have_attribute(
+        "href", re.compile("#/notes/sessions/ferry")
+    )
+    # An agent's words do not replace the owner's, so both would stand.
+    expect(card.locator("[data-action]")).to_have_attribute("data-action", "add")
+
+
+def test_a_card_names_the_memory_that_it_replaces(gateway: Served, visit: Visit) -> None:
+    gateway.ask("memory_store", text="The deploy branch is called main")
+    (first,) = gateway.ask("entries.list", states=["staged"], query="deploy branch")["entries"]
+    gateway.ask("entries.approve", ids=[first["id"]])
+    gateway.ask("memory_store", text="The deploy branch is no longer called main")
+    page = visit(gateway, INBOX).page
+    change = page.locator(".inbox-change")
+    expect(change.locator("[data-action=supersede]")).to_contain_text("Replaces:")
+    expect(change.locator("ins")).to_contain_text("no longer")
+
+
+def test_what_tidying_proposes_is_decided_in_the_inbox(gateway: Served, visit: Visit) -> None:
+    for entry in gateway.ask("entries.list", states=["staged"])["entries"]:
+        gateway.ask("entries.reject", ids=[entry["id"]])
+    data = [{"text": "Jonas is allergic to nuts"}, {"text": "Jonas is not allergic to nuts"}]
+    gateway.ask("entries.import", data=json.dumps(data))
+    page = visit(gateway, INBOX).page
+    card = page.locator(".inbox-card")
+    expect(card).to_contain_text("These two contradict each other")
+    page.keyboard.press("a")
+    expect(page.locator(".said")).to_contain_text("Forgotten: Jonas is allergic to nuts")
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    assert [one["text"] for one in gateway.ask("entries.list")["entries"]] == [data[1]["text"]]
+    page.keyboard.press("u")
+    expect(card).to_contain_text("These two contradict each other")
+    page.keyboard.press("r")
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    assert sorted((one["text"], one["tags"]) for one in gateway.ask("entries.list")["entries"]) == [
+        (one["text"], ["keep"]) for one in data
+    ]
 
 
 def test_rows_are_selected_with_x_and_sorted_by_their_headings(gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, INBOX).page
+    page = visit(gateway, "#/memories?state=staged").page
     rows = page.locator(".entries tbody tr")
     expect(rows).to_have_count(4)
     page.keyboard.press("j")
@@ -127,28 +170,28 @@ def test_waiting_notes_are_approved_edited_and_rejected(gateway: Served, visit: 
         gateway.ask("memory_save", content=f"{title} notes of the agent", title=title, category="town")
     paths = [one["path"] for one in gateway.ask("notes.waiting")["notes"]]
     assert paths == ["memory/town/door.md", "memory/town/ferry.md", "memory/town/prices.md"]
+    for entry in gateway.ask("entries.list", states=["staged"])["entries"]:
+        gateway.ask("entries.reject", ids=[entry["id"]])
     page = visit(gateway, INBOX).page
-    expect(page).to_have_title("(7) Memories · memoriter")
-    cards = page.locator(".waiting-note")
-    expect(cards).to_have_count(3)
-    expect(cards.first).to_contain_text("Door notes of the agent")
-    page.keyboard.press("j")
+    expect(page).to_have_title("(3) Inbox · memoriter")
+    card = page.locator(".inbox-card")
+    expect(card).to_contain_text("Door notes of the agent")
     page.keyboard.press("a")
-    expect(cards).to_have_count(2)
-    expect(cards.first.locator(".row")).to_be_focused()
-    expect(page).to_have_title("(6) Memories · memoriter")
+    expect(card).to_contain_text("Ferry notes of the agent")
+    expect(page).to_have_title("(2) Inbox · memoriter")
     assert "pending" not in (gateway.workspace / paths[0]).read_text()
     page.keyboard.press("r")
-    expect(cards).to_have_count(1)
+    expect(card).to_contain_text("Prices notes of the agent")
+    expect(page.locator(".said")).to_contain_text(f"Rejected and removed: {paths[1]}")
     assert not (gateway.workspace / paths[1]).exists()
     page.keyboard.press("u")
-    expect(cards).to_have_count(2)
+    expect(card).to_contain_text("Ferry notes of the agent")
     assert "Ferry notes" in (gateway.workspace / paths[1]).read_text()
-    cards.first.get_by_role("button", name="Edit and approve").click()
+    page.keyboard.press("e")
     text = page.get_by_role("dialog").get_by_label("Text")
     text.fill(text.input_value().replace("of the agent", "of the harbour"))
     page.keyboard.press("Control+Enter")
-    expect(cards).to_have_count(1)
+    expect(card).to_contain_text("Prices notes of the agent")
     ferry = (gateway.workspace / paths[1]).read_text()
     assert ("pending" in ferry, "Ferry notes of the harbour" in ferry) == (False, True)
     assert [one["path"] for one in gateway.ask("notes.waiting")["notes"]] == [paths[2]]
@@ -166,24 +209,3 @@ def test_each_save_of_a_day_waits_alone_and_its_page_decides_it(gateway: Served,
     page.locator(".note .waiting [data-do=approve]").click()
     expect(page.locator(".note .waiting")).to_have_count(0)
     assert [one["path"] for one in gateway.ask("notes.waiting")["notes"]] == [waiting["The mill is closed"]]
-
-
-def test_a_waiting_memory_names_the_token_of_its_writer(gateway: Served, visit: Visit) -> None:
-    made = subprocess.run(
-        [*gateway.arguments, "token", "create", "--access", "write", "--name", "cursor", "--json"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    token = json.loads(made.stdout)["token"]
-    gateway.client.post(
-        "/v1/agents/main/memory_store",
-        json={"text": "The lighthouse is blue"},
-        headers={"Authorization": f"Bearer {token}"},
-    ).raise_for_status()
-    (entry,) = gateway.ask("entries.list", states=["staged"], query="lighthouse")["entries"]
-    assert entry["source"] == "tool:cursor"
-    page = visit(gateway, f"#/memories/{entry['id']}?state=staged").page
-    expect(page.locator(".panel .writer")).to_have_text(
-        "Written by: an agent's tool (cursor). It waits because an agent wrote it."
-    )

@@ -62,7 +62,7 @@ def test_operations_that_write_need_write_or_admin_access() -> None:
     assert owners == {
         *(f"notes.{what}" for what in notes),
         *(f"entries.{what}" for what in entries),
-        *("about.change", "about.undo"),
+        *("about.change", "about.undo", "inbox.foresee", "inbox.proposals"),
     }
     assert all(tool.name == name for name, tool in OPERATIONS.items())
 

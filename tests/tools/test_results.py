@@ -85,6 +85,8 @@ CALLS: list[tuple[str, dict[str, object]]] = [
         {"places": [{"ref": "memory/herons.md", "line": 1, "text": "# Herons"}], "name": "heron"},
     ),
     ("about.undo", {"files": [{"path": "memory/herons.md", "before": "# Herons\n", "version": EMPTY}]}),
+    ("inbox.proposals", {}),
+    ("inbox.foresee", {"id": "no such"}),
     ("changes.list", {}),
     ("changes.list", {"kind": "update", "by": "owner", "limit": 1}),
     ("letter.get", {}),
@@ -125,7 +127,10 @@ def test_results_match_the_output_schema(toolbox: Toolbox) -> None:
         wrong += schema_errors(name, result)
         failed += [f"{name}: {result['error']}"] if "error" in result else []
     assert wrong == []
-    assert failed == ["memory: There is no entry 'no such'."]
+    assert failed == [
+        "memory: There is no entry 'no such'.",
+        "inbox.foresee: There is no entry 'no such'.",
+    ]
 
 
 def _filled(given: dict[str, object], toolbox: Toolbox) -> dict[str, object]:

@@ -238,6 +238,13 @@ def _load_staged(context: EntryContext, ids: str | Sequence[str]) -> list[Entry]
     return [found[entry_id] for entry_id in whole]
 
 
+def foresee(context: EntryContext, entry_id: str) -> Verdict:
+    """Return what the approval of a staged entry would do now."""
+    (staged,) = _load_staged(context, [entry_id])
+    draft = draft_of(staged)
+    return _judge(context, draft, staged.related[0] if staged.related else None, _look_up(context, draft))
+
+
 def _approve(context: EntryContext, found: Entry, actor: str) -> Remembered:
     near = _look_up(context, draft_of(found))
     with context.store.transaction():

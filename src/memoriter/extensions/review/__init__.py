@@ -1,4 +1,4 @@
-"""Commands by which the owner reviews what was learned, what entered prompts, and what waits for approval."""
+"""How the owner reviews what was learned, what entered prompts, and what waits for a decision."""
 
 from __future__ import annotations
 
@@ -16,5 +16,9 @@ extension = Extension(
         "recalls": Offer(f"{_COMMANDS}:recalls_command", group="Agents"),
         "why": Offer(f"{_COMMANDS}:why_command", group="Agents"),
         "cleanup": Offer(f"{_COMMANDS}:cleanup_command", group="Maintenance"),
+    },
+    operations={
+        "inbox.foresee": Offer("memoriter.extensions.review.inbox:foresee"),
+        "inbox.proposals": Offer("memoriter.extensions.review.inbox:proposals"),
     },
 )

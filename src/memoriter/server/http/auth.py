@@ -11,13 +11,12 @@ import hashlib
 import hmac
 import ipaddress
 import json
-import os
 import re
 import secrets
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -314,28 +313,29 @@ class Tickets:
         return self._clock() < until
 
     def _delete_expired(self) -> None:
-        try:
-            files = list(os.scandir(self._folder))
-        except OSError:
-            return
-        for file in files:
-            try:
+        for file in self._folder.glob("*"):
+            with suppress(OSError):  # another process may have deleted it
                 if file.stat().st_mtime < self._clock() - 2 * TICKET_LIFETIME_S:
-                    durable.remove(Path(file.path))
-            except OSError:
-                continue
+                    durable.remove(file)
 
 
 class BrowserSessions:
-    """The browsers that signed in with a link. Each has the access of the owner."""
+    """The browsers that signed in with a link. Each has the access of the owner, also after a restart of the gateway."""
 
     def __init__(self, home: Path, port: int, *, clock: Callable[[], float] = time.time) -> None:
         #: Browsers send a cookie to all ports of a host, so each gateway has its own name.
         self.cookie = f"memoriter-{port}"
         self.tickets = Tickets(home, clock=clock)
         self._clock = clock
+        self._file = home / "gateway" / f"{self.cookie}.json"
         #: End of each session, by the digest of its cookie.
         self._expires_at: dict[str, float] = {}
+        with suppress(
+            OSError, ValueError, AttributeError, StoreBroken
+        ):  # without the file, a link signs in again
+            check_private(self._file)
+            known = json.loads(self._file.read_text("utf-8")).items()
+            self._expires_at = {str(digest): float(until) for digest, until in known}
 
     def sign_in(self, ticket: str) -> str | None:
         """Return a cookie value for a ticket, or None if the ticket is not valid."""
@@ -347,6 +347,7 @@ class BrowserSessions:
             del self._expires_at[min(self._expires_at, key=self._expires_at.__getitem__)]
         value = secrets.token_urlsafe(32)
         self._expires_at[digest_of(value)] = now + BROWSER_SESSION_S
+        write_json(self._file, self._expires_at)
         return value
 
     def caller(self, value: str) -> Caller | None:

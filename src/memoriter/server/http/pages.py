@@ -135,12 +135,7 @@ MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
-    ".mjs": "text/javascript; charset=utf-8",
-    ".json": "application/json",
     ".svg": "image/svg+xml",
-    ".png": "image/png",
-    ".ico": "image/x-icon",
-    ".woff2": "font/woff2",
 }
 
 SIGNED_IN_PAGE = """<!doctype html>
@@ -148,7 +143,6 @@ SIGNED_IN_PAGE = """<!doctype html>
 <p><a href="/">memoriter</a></p>
 </html>
 """
-
 
 INDEX = "index.html"
 #: A client checks its copy of a file with each request. The name of a bundle changes with its content.

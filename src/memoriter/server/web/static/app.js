@@ -30,6 +30,7 @@ const VIEWS = {
 const LATE_VIEWS = {
   about: async () => (await import("./views/about.js")).aboutView,
   changes: async () => (await import("./views/changes.js")).changesView,
+  inbox: async () => (await import("./views/inbox.js")).inboxView,
   health: async () => (await import("./views/health.js")).healthView,
 };
 
@@ -164,7 +165,7 @@ function actions() {
     { text: t("import.open"), run: () => importFiles([], () => go("memories")) },
     { text: t("forget.open"), run: () => forgetBy({}, () => {}) },
     { text: t("why.title"), run: async () => (await import("./views/why.js")).whyDialog() },
-    { text: t("palette.inbox"), run: () => go("memories", "", { state: "staged" }) },
+    { text: t("palette.inbox"), run: () => go("inbox") },
     { text: t("health.sync"), run: sync },
     { text: t("palette.theme"), run: () => nextTheme() },
     { text: t("frame.other.language"), run: () => speak(other) },

@@ -124,6 +124,7 @@ export function typing(event) {
 
 const ICONS = {
   search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zm5 12 4.5 4.5",
+  inbox: "M4 13.5 6.5 5h11l2.5 8.5v6H4zM4 13.5h5l1 2.5h4l1-2.5h5",
   memories: "M5 4.5h14v15l-7-4-7 4z",
   about: "M4 4.5h7l9 9-6.5 6.5-9.5-9zM8.5 8.5h.01",
   notes: "M6 3.5h8l4.5 4.5v12.5H6zM14 3.5V8h4.5M9 12.5h6M9 16h4",

@@ -9,7 +9,7 @@ import { choice } from "./parts.js";
 import { nextTheme, theme } from "./prefs.js";
 import { MAIN_VIEWS, address } from "./router.js";
 
-const SHORTCUT_LETTERS = { search: "S", memories: "M", about: "T", notes: "N", recalls: "R", health: "H" };
+const SHORTCUT_LETTERS = { search: "S", inbox: "I", memories: "M", about: "T", notes: "N", recalls: "R", health: "H" };
 
 export function frame({ onLanguage, onAgent, onHelp }) {
   const links = new Map(MAIN_VIEWS.map((name) => [name, navLink(name)]));
@@ -137,16 +137,9 @@ function switches(onLanguage, onHelp) {
 }
 
 function showCounts(links, facets, waiting) {
-  const states = facets?.states ?? {};
-  const put = (name, count, waiting = 0) => {
-    const place = links.get(name).querySelector(".nav-count");
-    fill(
-      place,
-      count ? el("span", { title: number(count) }, few(count)) : null,
-      waiting ? el("b", { title: t("frame.staged", { n: number(waiting) }) }, `+${few(waiting)}`) : null,
-    );
-  };
-  put("memories", states.active ?? 0, waiting);
+  const put = (name, count, looks) => fill(links.get(name).querySelector(".nav-count"), count > 0 && el(looks, { title: number(count) }, few(count)));
+  put("memories", facets?.states?.active ?? 0, "span");
+  put("inbox", waiting, "b");
 }
 
 function showProgress(work, events) {

@@ -4,7 +4,7 @@ import { ask } from "./dialogs.js";
 import { el, typing } from "./dom.js";
 import { t } from "./i18n.js";
 
-const VIEW_KEYS = { s: "search", m: "memories", t: "about", n: "notes", r: "recalls", h: "health" };
+const VIEW_KEYS = { s: "search", i: "inbox", m: "memories", t: "about", n: "notes", r: "recalls", h: "health" };
 const CHORD_MS = 1200;
 
 /** Install the shortcuts. `does` has the functions `focusSearch`, `go`, `help`, `palette`, `undo`, `escape` and `key`. */
@@ -67,6 +67,7 @@ const KEYS = [
   ["Enter", "help.open"],
   ["Esc", "help.escape"],
   ["g s", "view.search"],
+  ["g i", "view.inbox"],
   ["g m", "view.memories"],
   ["g t", "view.about"],
   ["g n", "view.notes"],

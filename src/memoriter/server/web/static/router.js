@@ -1,7 +1,7 @@
 // The current place, in the hash of the address: `#/memories/ID?type=fact&agent=work`. It also restores scroll and focus when the
 // reader goes back.
 
-export const VIEWS = ["search", "memories", "about", "notes", "recalls", "health", "changes"];
+export const VIEWS = ["search", "inbox", "memories", "about", "notes", "recalls", "health", "changes"];
 /** The views of the navigation. */
 export const MAIN_VIEWS = VIEWS.slice(0, -1);
 

@@ -144,7 +144,7 @@ export function changesView(main) {
     const forget = found.forget.length > 0 && el("button", { type: "button", class: "quiet danger-text", "data-do": "forget", onclick: () => forgetProposed(found.forget) }, t("letter.forget.all"));
     return [
       el("p", { class: "lead" }, t("letter.lead", { from: dayName(dateField(found.since)), to: dayName(dateField(found.until)) })),
-      el("p", { class: "counts" }, tn("recall.found", found.recalls), " · ", el("a", { href: address("memories", "", { state: "staged" }) }, t("frame.staged", { n: number(found.waiting) }))),
+      el("p", { class: "counts" }, tn("recall.found", found.recalls), " · ", el("a", { href: address("inbox") }, t("frame.staged", { n: number(found.waiting) }))),
       part("learned", found.learned, (one) => entryLine(one, when(one.createdAt))),
       part("changed", found.changed, (one) => [entryLine(one.entry), wordDifference(one.before, one.entry.text)]),
       part("retired", found.retired, (one) => entryLine(one, when(one.updatedAt))),

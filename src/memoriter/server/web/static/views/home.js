@@ -40,7 +40,7 @@ function staged(count) {
     { class: "waiting" },
     tn("search.staged", count),
     " ",
-    el("a", { href: address("memories", "", { state: "staged" }) }, t("search.staged.look")),
+    el("a", { href: address("inbox") }, t("search.staged.look")),
   );
 }
 
@@ -63,7 +63,7 @@ function today(answer) {
     ["learned", day.captured, address("memories", "", { since })],
     ["recalled", day.recalls, address("recalls", "", { since })],
     ["superseded", day.superseded, address("memories", "", { state: "superseded", sort: "updated" })],
-    ["waiting", answer.staged, address("memories", "", { state: "staged" })],
+    ["waiting", answer.staged, address("inbox")],
     ["errors", answer.errors, address("health")],
   ];
   return el(

@@ -1,143 +1,260 @@
-// Notes of agents that wait for approval. They stand above the memories that wait. To reject a note removes it; every
-// decision can be undone.
+// The inbox: everything that waits for the owner, one card at a time. Memories and notes of agents, and changes that tidying
+// proposes. This view is loaded when it is opened first.
 
-import { ask } from "../api.js";
+import { agent, ask, isAborted, newest } from "../api.js";
 import { ask as dialog } from "../dialogs.js";
 import { el, fill, refill } from "../dom.js";
 import { form } from "../forms.js";
-import { t, tn } from "../i18n.js";
-import { announce, sentence } from "../notices.js";
-import { field, invisibleWarning, pathName, when } from "../parts.js";
-import { address } from "../router.js";
+import { number, t, translated } from "../i18n.js";
+import { announce, failure, loading, sentence } from "../notices.js";
+import { entryLine, facts, field, invisibleWarning, label, pathName, stars, tags, when } from "../parts.js";
+import { address, amend } from "../router.js";
+import { editMemory, mergeMemories, settleStaged, shortened } from "./memory_actions.js";
+import { sourceName } from "./memory_filters.js";
+import { wordDifference } from "./memory_history.js";
+import { conversationAround } from "./memory.js";
+import { FRONT_MATTER, decideNote } from "./waiting.js";
 
-const FRONT_MATTER = /^---\n[\s\S]*?\n---\n+/;
+const MAX_CARDS = 200;
+const KEEP = "keep"; // the tag of memories that tidying no longer proposes to change
+const KEYS = { a: "approve", r: "reject", e: "edit", l: "later", j: "later", k: "before" };
 
-// Each decision returns the change that undoes it.
-async function approve(note) {
-  const { approved } = await ask("notes.approve", { paths: [note.path] });
-  return { path: note.path, text: note.text, version: approved[0].version };
-}
+export function inboxView(main) {
+  const get = newest();
+  let items = null; // the cards; null until they are loaded
+  let proposals = [];
+  let total = 0;
+  let open = ""; // the id of the card that is shown
+  const count = el("p", { class: "summary", role: "status", "aria-live": "polite" });
+  const place = el("div", { class: "inbox" });
+  const all = el("a", { href: address("memories", "", { state: "staged" }) }, t("inbox.table"));
+  fill(main, el("header", { class: "view-head" }, el("h1", {}, t("view.inbox")), count, all), place);
 
-async function reject(note) {
-  await ask("notes.put", { path: note.path, version: note.version, remove: true });
-  return { path: note.path, text: note.text };
-}
-
-/** A note on its own page that waits for approval: a sentence and the decision. Null for every other note. `done` is
- *  called afterwards, with the path, or empty if the note is gone. */
-export function waitingBanner(text, path, done) {
-  if (!/^approval: "?pending"?$/m.test(FRONT_MATTER.exec(text)?.[0] ?? "")) return null;
-  const decide = (how) => async () => {
+  async function load({ quiet = false } = {}) {
+    if (!quiet) fill(place, loading());
     try {
-      const note = await ask("notes.text", { path });
-      const change = await (how === "approve" ? approve(note) : reject(note));
-      const back = () => ask("notes.put", change).then(() => done(path), (error) => announce(sentence(error)));
-      announce(t(how === "approve" ? "inbox.approved" : "inbox.rejected"), t("do.undo"), back);
-      done(how === "approve" ? path : "");
+      const listed = await get("entries.list", { states: ["staged"], limit: MAX_CARDS });
+      const waiting = await ask("notes.waiting");
+      total = listed.total + waiting.total;
+      put([
+        ...listed.entries.map((entry) => ({ kind: "entry", id: entry.id, entry })),
+        ...waiting.notes.map((note) => ({ kind: "note", id: note.path, note })),
+      ]);
     } catch (error) {
-      announce(sentence(error));
+      if (!isAborted(error)) fill(place, failure(error, () => load()));
     }
-  };
-  const button = (how, kind) => el("button", { type: "button", class: kind, "data-do": how, onclick: decide(how) }, t(`do.${how}`));
-  return el(
-    "div",
-    { class: "waiting", role: "note" },
-    el("p", {}, t("inbox.waits")),
-    el("p", { class: "note-actions" }, button("approve", "primary"), button("reject", "quiet")),
-  );
-}
-
-/** `decided` is called after a decision. */
-export function waitingNotes(decided) {
-  const node = el("section", { class: "waiting-notes", "aria-label": t("inbox.notes") });
-  let notes = [];
-
-  async function load() {
-    try {
-      notes = (await ask("notes.waiting")).notes;
-    } catch {
-      notes = []; // the list below shows the error
-    }
-    draw();
-    return notes.length;
   }
 
-  function draw() {
-    refill(
-      node,
-      notes.length > 0 && [
-        el(
-          "header",
-          {},
-          el("h2", {}, tn("inbox.notes.count", notes.length)),
-          notes.length > 1 && button("approve.all", "inbox.approve.all", () => decide("approve", notes)),
-          notes.length > 1 && button("reject.all", "inbox.reject.all", () => decide("reject", notes)),
-        ),
-        notes.map(card),
-      ],
-    );
+  /** Load what tidying proposes. It takes longer than the rest, and is not needed for it. */
+  async function propose() {
+    const found = await ask("inbox.proposals").catch(() => ({ proposals: [] }));
+    proposals = found.proposals.map(({ kind, entries, why }) => ({ kind: "proposal", id: entries.map((entry) => entry.id).join("+"), problem: kind, entries, why }));
+    if (items) put(items.filter((item) => item.kind !== "proposal"));
   }
 
-  const button = (name, label, act, kind = "quiet") =>
-    el("button", { type: "button", class: kind, "data-do": name, onclick: act }, t(label));
+  /** Show these cards and the proposals. The open card stays open; after its decision, the one in its place is next. */
+  function put(waiting) {
+    const later = new Map((items ?? []).map((item) => [item.id, item.later]));
+    const at = Math.max(0, items?.findIndex((item) => item.id === open) ?? 0);
+    const known = [...waiting, ...proposals].map((item) => ({ ...item, later: later.get(item.id) ?? 0 }));
+    items = known.sort((one, other) => one.later - other.later); // the order is otherwise kept
+    show(items.find((item) => item.id === open) ?? items[Math.min(at, items.length - 1)]);
+  }
 
-  function card(note) {
-    return el(
-      "article",
-      { class: "waiting-note", "data-id": note.path },
-      el(
-        "header",
-        {},
-        el("a", { class: "row", href: address("notes", note.path) }, pathName(note.path)),
-        when(note.mtime),
-        button("approve", "do.approve", () => decide("approve", [note]), "primary"),
-        button("reject", "do.reject", () => decide("reject", [note])),
-        button("edit", "do.edit.approve", () => edit(note)),
-      ),
+  function show(item) {
+    const same = place.firstChild?.dataset?.id === item?.id && place.firstChild?.dataset?.seq === seqOf(item);
+    open = item?.id ?? "";
+    amend("inbox", open);
+    const at = items.indexOf(item);
+    fill(count, item && t("inbox.place", { n: number(at + 1), total: number(total + proposals.length) }));
+    if (!item) return fill(place, empty());
+    if (same) return null;
+    const waitsFocus = place.contains(document.activeElement) || document.activeElement === document.body;
+    const card = el("article", { class: "inbox-card", "data-id": item.id, "data-seq": seqOf(item), "data-kind": item.kind, tabindex: "-1" }, CARDS[item.kind](item), buttons(item));
+    refill(place, card);
+    if (waitsFocus) card.focus({ preventScroll: true });
+    return item.kind === "entry" && more(item.entry, card);
+  }
+
+  const seqOf = (item) => String(item?.entry?.seq ?? item?.note?.version ?? "");
+  const shown = () => items?.find((item) => item.id === open);
+
+  // ---- cards ----------------------------------------------------------------------------------------------------------
+
+  const CARDS = {
+    entry: ({ entry }) => [
+      el("p", { class: "labels" }, label("type", entry.type), stars(entry.importance), tags(entry.tags)),
+      invisibleWarning(entry.text, ...(entry.tags ?? []), entry.session),
+      el("h2", { class: "statement" }, entry.text),
+      el("div", { class: "inbox-change", role: "status" }),
+      facts([
+        [t("inbox.writer"), t("inbox.writer.of", { who: sourceName(entry.source ?? "tool"), agent: agent() })],
+        [t("entry.created"), when(entry.createdAt)],
+        [t("inbox.why"), el("span", { class: "why-waits" }, t(`entry.waits.${entry.trust}`))],
+      ]),
+      el("div", { class: "conversation" }),
+    ],
+    note: ({ note }) => [
+      el("p", { class: "labels" }, el("a", { class: "row", href: address("notes", note.path) }, pathName(note.path))),
       invisibleWarning(note.path, note.text),
-      el("p", { class: "said-words", tabindex: "0" }, note.text.replace(FRONT_MATTER, "").trim()),
+      el("div", { class: "statement note-words", tabindex: "0" }, note.text.replace(FRONT_MATTER, "").trim()),
+      facts([
+        [t("inbox.writer"), t("inbox.writer.of", { who: t("by.tool"), agent: agent() })],
+        [t("entry.created"), when(note.mtime)],
+        [t("inbox.why"), el("span", { class: "why-waits" }, t("inbox.waits"))],
+      ]),
+    ],
+    proposal: ({ problem, entries, why }) => [
+      el("h2", {}, t(`inbox.${entries.length > 1 ? problem : "forget"}`)),
+      entries.map((entry, index) => [entryLine(entry, when(entry.createdAt)), index > 0 && wordDifference(entries[0].text, entry.text)]),
+      facts([
+        [t("inbox.writer"), t("who.tidy")],
+        [t("inbox.why"), el("span", { class: "why-waits" }, translated(why))],
+      ]),
+    ],
+  };
+
+  /** Add to a card what its approval would change, and where it was said. */
+  async function more(entry, card) {
+    const [detail, foreseen] = await Promise.all([
+      ask("entries.get", { id: entry.id }).catch(() => null),
+      ask("inbox.foresee", { id: entry.id }).catch(() => null),
+    ]);
+    if (!card.isConnected || !detail) return;
+    const last = detail.history.at(-1);
+    if (last?.kind === "stage" && last.before) {
+      fill(card.querySelector(".inbox-change"), el("p", { class: "warning" }, t("entry.proposed")));
+      card.querySelector("[data-do=approve]").firstChild.data = t("inbox.keep");
+      card.querySelector("[data-do=reject]").firstChild.data = t("do.forget");
+    } else if (foreseen) {
+      const { action, entries, why } = foreseen;
+      const changes = entries.map((one) => [
+        el("a", { class: "row", href: address("memories", one.id) }, one.text),
+        action !== "repeat" && wordDifference(one.text, entry.text),
+      ]);
+      fill(card.querySelector(".inbox-change"), el("p", { "data-action": action }, el("b", {}, t(`inbox.would.${action}`)), " ", el("span", { class: "faint" }, translated(why))), changes);
+    }
+    const said = detail.provenance?.transcript;
+    if (said) await conversationAround(card.querySelector(".conversation"), said);
+  }
+
+  function buttons(item) {
+    const isPair = item.kind === "proposal" && item.entries.length > 1;
+    const names = {
+      approve: t(item.kind !== "proposal" ? "do.approve" : isPair ? "inbox.keep.newer" : "do.forget"),
+      reject: t(item.kind !== "proposal" ? "do.reject" : isPair ? "inbox.keep.both" : "inbox.keep"),
+      edit: t(isPair ? "do.merge" : item.kind === "proposal" ? "do.edit" : "do.edit.approve"),
+      later: t("inbox.later"),
+    };
+    const key = (name) => Object.keys(KEYS).find((one) => KEYS[one] === name);
+    const one = ([name, text]) =>
+      el(
+        "button",
+        { type: "button", class: name === "approve" ? "primary" : "quiet", "data-do": name, "aria-keyshortcuts": key(name), onclick: () => decide(name) },
+        text,
+        el("kbd", { "aria-hidden": "true" }, key(name).toUpperCase()),
+      );
+    return el("div", { class: "inbox-actions" }, Object.entries(names).map(one));
+  }
+
+  function empty() {
+    return el(
+      "div",
+      { class: "nothing done" },
+      el("h2", {}, t("inbox.empty")),
+      el("p", { class: "faint" }, t("inbox.empty.how")),
+      el("p", {}, el("a", { href: address("changes") }, t("view.changes")), " · ", el("a", { href: address("changes", "letter") }, t("changes.letter"))),
     );
   }
 
-  async function decide(how, some) {
-    const back = [];
+  // ---- decisions ------------------------------------------------------------------------------------------------------
+
+  /** Show the cards again; `id` is the one to open. */
+  async function again(id = open) {
+    open = id ?? open;
+    await load({ quiet: true });
+  }
+
+  async function decide(how) {
+    const item = shown();
+    if (!item) return;
+    if (how === "later" || how === "before") return step(item, how);
     try {
-      for (const note of some) back.push(await (how === "approve" ? approve(note) : reject(note)));
+      await DECISIONS[item.kind](how, item);
     } catch (error) {
       announce(sentence(error));
-      return finish(some);
+      await again();
     }
-    announce(t(how === "approve" ? "inbox.approved" : "inbox.rejected"), t("do.undo"), () => undo(back));
-    return finish(some);
   }
 
-  async function undo(changes) {
-    const failed = await Promise.all(changes.map((change) => ask("notes.put", change))).catch((error) => error);
-    await load();
-    decided();
-    announce(failed instanceof Error ? sentence(failed) : t("done.undone"));
+  function step(item, how) {
+    const at = items.indexOf(item);
+    if (how === "before") return at > 0 && show(items[at - 1]);
+    item.later = Math.max(...items.map((one) => one.later)) + 1;
+    items = [...items.slice(0, at), ...items.slice(at + 1), item];
+    return show(items[Math.min(at, items.length - 1)]);
   }
 
-  /** Show what is left. The next note has the focus. */
-  async function finish(some) {
-    const at = notes.findIndex((note) => note.path === some[0].path);
-    await load();
-    decided();
-    const next = notes[Math.min(at, notes.length - 1)];
-    if (next) node.querySelector(`[data-id="${CSS.escape(next.path)}"] .row`)?.focus();
+  const DECISIONS = {
+    async entry(how, { entry }) {
+      if (how === "edit") return editMemory(entry, () => again(), { approve: true, back: again });
+      await settleStaged(how, [entry.id], again);
+      return again();
+    },
+    async note(how, { note }) {
+      if (how === "edit") return editNote(note);
+      return noted(how, note, await decideNote(how, note));
+    },
+    async proposal(how, item) {
+      const [first] = item.entries;
+      if (how === "edit") return (item.entries.length > 1 ? mergeMemories(item.entries, settle) : editMemory(first, settle));
+      if (how === "reject") return keep(item);
+      const made = await ask("about.change", { places: [{ ref: first.id, text: first.text }], name: "" });
+      announce(t("inbox.forgotten", { text: shortened(first.text) }), t("do.undo"), () => undo(item, () => ask("about.undo", { entry: made.entry, seq: made.seq, files: made.files })));
+      return settle();
+    },
+  };
+
+  function noted(how, note, change) {
+    announce(t(`inbox.${how}.note`, { name: note.path }), t("do.undo"), () => undo({ id: note.path }, () => ask("notes.put", change)));
+    return again();
   }
 
-  function edit(note) {
+  /** Keep what tidying proposed to change: a tag says so, and can be removed. */
+  async function keep(item) {
+    const made = [];
+    for (const entry of item.entries) made.push((await ask("entries.edit", { id: entry.id, tags: [...entry.tags, KEEP], ifSeq: entry.seq })).entry);
+    const back = async () => {
+      for (const { id, seq } of made) await ask("entries.undo", { id, ifSeq: seq });
+    };
+    announce(t("inbox.kept"), t("do.undo"), () => undo(item, back));
+    return settle();
+  }
+
+  /** A proposal was decided: ask what is proposed now. */
+  async function settle() {
+    proposals = proposals.filter((item) => item.id !== open);
+    await again();
+    return propose();
+  }
+
+  async function undo({ kind, id }, act) {
+    const failed = await act().catch((error) => error);
+    if (kind === "proposal") await propose();
+    await again(id);
+    announce(failed instanceof Error ? sentence(failed) : t("inbox.undone"));
+  }
+
+  function editNote(note) {
     const key = `note.waiting.${note.path}`;
     const fillIn = (body, close) => {
       const text = el("textarea", { rows: "12", required: true, value: note.text, class: "note-source" });
       text.autofocus = true;
       const save = async () => {
         const made = await ask("notes.put", { path: note.path, text: text.value, version: note.version });
-        const change = await approve({ ...note, text: note.text, version: made.version });
+        const change = await decideNote("approve", { ...note, version: made.version });
         close();
-        announce(t("inbox.approved"), t("do.undo"), () => undo([change]));
-        await finish([note]);
+        await noted("approve", note, change);
       };
       body.append(form([field(t("notes.text"), text)], t("do.approve"), save, close, { draft: { key } }));
     };
@@ -145,17 +262,21 @@ export function waitingNotes(decided) {
   }
 
   return {
-    node,
-    load,
-    clear: () => ((notes = []), fill(node)),
-    any: () => notes.length > 0,
+    async show(route) {
+      if (items && route.id === open) return;
+      open = route.id;
+      await load();
+      propose();
+    },
+    refresh(events) {
+      if (["entries", "capture", "notes"].some((kind) => events.has(kind))) load({ quiet: true });
+    },
     key(event) {
-      const path = document.activeElement?.closest(".waiting-note")?.dataset.id;
-      const note = notes.find((one) => one.path === path);
-      const keys = { a: () => decide("approve", [note]), r: () => decide("reject", [note]), e: () => edit(note) };
-      if (!note || !keys[event.key]) return false;
-      keys[event.key]();
+      if (!KEYS[event.key] || !shown()) return false;
+      decide(KEYS[event.key]);
       return true;
     },
+    actions: () => [...place.querySelectorAll("[data-do]")].map((one) => ({ text: one.firstChild.data, run: () => one.click() })),
+    close: () => get.stop(),
   };
 }

@@ -11,7 +11,6 @@ import { address, amend, go } from "../router.js";
 import { PAGE_SIZE, rowWindow } from "../rows.js";
 import { acceptFiles, download, importFiles } from "./exchange.js";
 import { forgetBy } from "./forgetting.js";
-import { waitingNotes } from "./inbox.js";
 import { picking } from "./memories_picked.js";
 import { memoryPanel } from "./memory.js";
 import { addMemory } from "./memory_actions.js";
@@ -27,7 +26,6 @@ export function memoriesView(main) {
   let list = null; // the rows; null while there are none
   let start = null; // the anchor of the list that is being loaded
   let shown = null; // the newest answer
-  let openIndex = -1; // where the open memory is, or was before it left the list
 
   const filtering = filterBar((changed) => {
     filters = changed;
@@ -42,13 +40,12 @@ export function memoriesView(main) {
     draw: () => list?.redraw(),
     all: async () => (await ask("entries.list", { ...asArguments(filters), limit: 500 })).entries,
   });
-  const notes = waitingNotes(() => show(shown, () => {}));
   const aside = el("aside", { class: "panel", "aria-label": t("entry.detail"), tabindex: "-1" });
-  const panel = memoryPanel(aside, { close, changed, forgotten, settled });
+  const panel = memoryPanel(aside, { close, changed, forgotten });
   const split = el(
     "div",
     { class: "split" },
-    el("div", { class: "split-list" }, filtering.node, notes.node, summary, onPaper, picked.node, table),
+    el("div", { class: "split-list" }, filtering.node, summary, onPaper, picked.node, table),
     aside,
   );
   fill(
@@ -133,7 +130,6 @@ export function memoriesView(main) {
     if (answer.total === 0) {
       forgetList();
       picked.clear();
-      if (notes.any()) return fill(table);
       fill(table, noMemories(filtering.active(), () => addMemory(changed)));
       return;
     }
@@ -238,25 +234,15 @@ export function memoriesView(main) {
     return true;
   }
 
-  // In the list of waiting memories, the next one opens after a decision.
-  function settled() {
-    const after = list?.at(openIndex)?.id === open ? openIndex + 1 : openIndex; // a live event may have been faster
-    const next = filters.state === "staged" ? (list?.at(after) ?? list?.at(openIndex - 1)) : undefined;
-    if (!next) return changed(filters.state === "staged" ? null : open);
-    picked.clear();
-    go("memories", next.id, filters);
-    return renew();
-  }
-
   function key(event) {
-    const by = { j: 1, k: -1, l: filters.state === "staged" ? 1 : 0 }[event.key]; // l decides later
+    const by = { j: 1, k: -1 }[event.key];
     if (by && stepOpen(by)) return true;
     if (event.key === "x") {
       const focused = document.activeElement?.closest("tr[data-id]") ?? table.querySelector("tr.open");
       focused?.querySelector("input")?.click();
       return Boolean(focused);
     }
-    return notes.key(event) || step(split.firstChild, ".row", event) || panel.key(event);
+    return step(split.firstChild, ".row", event) || panel.key(event);
   }
 
   const clearing = () =>
@@ -279,8 +265,6 @@ export function memoriesView(main) {
   }
 
   function markOpen() {
-    const at = open && list ? list.indexOf(open) : -1;
-    if (at >= 0 || !open) openIndex = at;
     for (const one of table.querySelectorAll("tr[data-id]"))
       one.classList.toggle("open", one.dataset.id === open);
   }
@@ -300,14 +284,10 @@ export function memoriesView(main) {
       open = route.id;
       markOpen();
       split.classList.toggle("with-panel", Boolean(open));
-      split.classList.toggle("inbox", filters.state === "staged");
       panel.show(open);
-      if (filters.state === "staged") await notes.load();
-      else notes.clear();
       if (!same) await load(first ? history.state?.anchor : null);
     },
     refresh(events) {
-      if (filters.state === "staged" && events.has("notes")) notes.load();
       if (!["entries", "capture", "sync", "recall"].some((kind) => events.has(kind))) return;
       if (["entries", "capture"].some((kind) => events.has(kind))) (renew(), filtering.facets());
       panel.refresh();

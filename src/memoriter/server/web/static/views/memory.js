@@ -17,8 +17,7 @@ const LINES_AROUND = 9;
 const MAX_SAME = 5; // other memories of the same conversation
 const MAX_QUERY = 300; // characters
 
-/** `settled` is called after the open memory was approved or rejected. */
-export function memoryPanel(aside, { close, changed, forgotten, settled = changed }) {
+export function memoryPanel(aside, { close, changed, forgotten }) {
   const get = newest();
   const isNew = news();
   let id = "";
@@ -101,7 +100,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
       entry.session && el("div", { class: "same-session" }),
       section("entry.recalls", recalls(shown.recalls)),
     );
-    if (from) conversation(from);
+    if (from) conversationAround(aside.querySelector(".conversation"), from);
     if (entry.session) sameSession(entry);
   }
 
@@ -113,7 +112,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
       return [
         button("approve", () => settle("approve"), "primary"),
         button("reject", () => settle("reject")),
-        button("edit.approve", () => editMemory(entry, settled, { approve: true, back: changed })),
+        button("edit.approve", () => editMemory(entry, changed, { approve: true, back: changed })),
         forgetting(button, entry),
       ];
     return [
@@ -129,23 +128,10 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
     const { id: shownId } = shown.entry;
     try {
       await settleStaged(how, [shownId], changed);
-      settled();
+      changed();
     } catch (error) {
       announce(sentence(error));
       load({ quiet: true });
-    }
-  }
-
-  /** The lines of the conversation around the one that a waiting memory comes from. */
-  async function conversation({ path, line }) {
-    const place = aside.querySelector(".conversation");
-    try {
-      const from = Math.max(1, (line ?? 1) - LINES_BEFORE);
-      const text = await ask("notes.get", { path, from, lines: LINES_AROUND });
-      fill(place, transcript(text.text, text.from));
-      place.querySelector(`[data-from="${line}"]`)?.classList.add("lit");
-    } catch {
-      place.closest(".panel-section")?.remove(); // the transcript was removed
     }
   }
 
@@ -196,7 +182,7 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
     reload: () => id && load({ quiet: true }),
     refresh: () => id && load({ quiet: true }),
     key(event) {
-      const staged = { a: () => settle("approve"), r: () => settle("reject"), e: () => editMemory(shown.entry, settled, { approve: true, back: changed }) };
+      const staged = { a: () => settle("approve"), r: () => settle("reject"), e: () => editMemory(shown.entry, changed, { approve: true, back: changed }) };
       const keys = { active: { e: () => editMemory(shown.entry, changed) }, staged }[shown?.entry.state];
       if (!keys?.[event.key]) return false;
       keys[event.key]();
@@ -204,6 +190,18 @@ export function memoryPanel(aside, { close, changed, forgotten, settled = change
     },
     stop: () => get.stop(),
   };
+}
+
+/** Show the lines of the conversation around the one that a waiting memory comes from. */
+export async function conversationAround(place, { path, line }) {
+  try {
+    const from = Math.max(1, (line ?? 1) - LINES_BEFORE);
+    const text = await ask("notes.get", { path, from, lines: LINES_AROUND });
+    fill(place, el("p", {}, el("a", { class: "transcript", href: address("notes", path, line ? { from: line, to: line } : {}) }, line ? `${path}:${line}` : path)), transcript(text.text, text.from));
+    place.querySelector(`[data-from="${line}"]`)?.classList.add("lit");
+  } catch {
+    (place.closest(".panel-section") ?? place).remove(); // the transcript was removed
+  }
 }
 
 // A long text scrolls in place, so that its details stay visible.

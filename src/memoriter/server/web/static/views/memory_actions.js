@@ -260,7 +260,7 @@ function undoLater(entry, done) {
 }
 
 const MAX_SAID = 80; // characters of a memory in a message
-const shortened = (text) => (text.length > MAX_SAID ? `${text.slice(0, MAX_SAID)} …` : text);
+export const shortened = (text) => (text.length > MAX_SAID ? `${text.slice(0, MAX_SAID)} …` : text);
 
 const MAX_UNDO = 20; // memories that one action can undo together
 

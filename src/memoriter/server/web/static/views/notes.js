@@ -9,7 +9,7 @@ import { failure, loading, nothing } from "../notices.js";
 import { invisibleWarning, pathName, segments, trust, when } from "../parts.js";
 import { address, amend } from "../router.js";
 import { appendInSteps } from "../steps.js";
-import { waitingBanner } from "./inbox.js";
+import { waitingBanner } from "./waiting.js";
 import { hasDraft, moveNote, newNote, noteEditor, removeNote, tickTask } from "./notes_edit.js";
 import { asTree, lastChanged, resolved, reveal } from "./notes_tree.js";
 import { chunkList, outline, sourceLines, turns } from "./notes_text.js";
