@@ -320,7 +320,7 @@ class Tickets:
 
 
 class BrowserSessions:
-    """The browsers that signed in with a link. Each has the access of the owner, also after a restart of the gateway."""
+    """The browsers that signed in with a link. Each has the access of the owner. A restart ends no session."""
 
     def __init__(self, home: Path, port: int, *, clock: Callable[[], float] = time.time) -> None:
         #: Browsers send a cookie to all ports of a host, so each gateway has its own name.
