@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ KEEP = "keep"
 class ForeseenResult(Shape):
     """What the approval of an entry would do."""
 
-    action: Literal["add", "repeat", "merge", "supersede"] = "add"
+    action: str = Field(default="add", description="`add`, `repeat`, `merge` or `supersede`.")
     why: Prose = ""
     entries: list[EntryJson] = Field(default=[], description="The entries that it would change or replace.")
 
