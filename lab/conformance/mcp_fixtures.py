@@ -104,7 +104,7 @@ class FixtureServer(McpServer):
             return await super()._call_tool(ctx, params)
         if params.name == "test_tool_with_progress":
             for done in (0, 50, 100):
-                await ctx.session.report_progress(done, 100)
+                await ctx.report_progress(done, 100)
                 await asyncio.sleep(STEP_S)
         return types.CallToolResult(
             content=RESULTS[params.name], is_error=params.name == "test_error_handling"

@@ -119,11 +119,11 @@ def test_a_client_that_disconnects_before_its_body_is_complete_is_logged_as_499(
     assert [line for line in entries if line["level"] not in ("debug", "info")] == []
 
 
-def test_failures_in_the_mcp_package_are_logged_as_json_without_quotes(
+def test_failures_in_other_packages_are_logged_as_json_without_quotes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     observe.setup("info")
-    package = logging.getLogger("mcp.server.streamable_http")
+    package = logging.getLogger("sse_starlette.sse")
     package.warning("this may quote: %s", CANARY)
     failed = KeyError(CANARY)
     package.error("it failed\nand quotes %s", CANARY, exc_info=failed)

@@ -8,14 +8,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
+import anyio
 import uvicorn
 from mcp import Client
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 from memoriter.agent import Agent
 from memoriter.extensions.mcp.results import granted_access
-from memoriter.extensions.mcp.server import McpHttpApp, McpServer
+from memoriter.extensions.mcp.server import McpServer
+from memoriter.extensions.mcp.transports import McpHttpApp, serve_lines
 
 T = TypeVar("T")
 OpenAgent = Callable[..., Agent]
@@ -42,15 +46,9 @@ class SetAccess:
 @contextmanager
 def over_http(server: McpServer) -> Iterator[str]:
     """Run the server on a free port, in a thread. Yield its address."""
-    mcp_app = McpHttpApp(server, max_body=4 * 1024 * 1024)
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with mcp_app.running():
-            yield
-
-    app = Starlette(routes=[Route("/mcp", endpoint=SetAccess(mcp_app))], lifespan=lifespan)
-    config = uvicorn.Config(app, port=0, ws="none", lifespan="on", log_level="warning")
+    mcp_app = McpHttpApp(server.protocol, max_body=4 * 1024 * 1024)
+    app = Starlette(routes=[Route("/mcp", endpoint=SetAccess(mcp_app))])
+    config = uvicorn.Config(app, port=0, ws="none", log_level="warning")
     running = uvicorn.Server(config)
     socket = config.bind_socket()
     socket.listen()  # a client that is faster than the server's thread waits instead of being refused
@@ -64,11 +62,35 @@ def over_http(server: McpServer) -> Iterator[str]:
         socket.close()
 
 
+@asynccontextmanager
+async def in_process(server: McpServer) -> AsyncIterator[Any]:
+    """Connect the SDK's client to a server in this process. They exchange lines."""
+    asked, answered = (anyio.create_memory_object_stream[Any](64) for _ in range(2))
+
+    async def read_line() -> bytes:
+        try:
+            message = (await asked[1].receive()).message
+        except (anyio.EndOfStream, anyio.ClosedResourceError):
+            return b""
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+    async def write_line(line: bytes) -> None:
+        await answered[0].send(SessionMessage(jsonrpc_message_adapter.validate_json(line)))
+
+    serving = asyncio.create_task(serve_lines(server.protocol, read_line, write_line))
+    try:
+        yield answered[1], asked[0]
+    finally:
+        serving.cancel()
+        for stream in (*asked, *answered):
+            stream.close()
+
+
 def talk_to(server: McpServer | str, say: Callable[[Client], Awaitable[T]], mode: str = "auto") -> T:
     """Connect with the SDK's client. Return what the function returns."""
 
     async def talking() -> T:
-        target = server if isinstance(server, str) else server.server
+        target = server if isinstance(server, str) else in_process(server)
         async with Client(target, mode=mode) as client:
             return await say(client)
 

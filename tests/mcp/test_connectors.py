@@ -11,7 +11,7 @@ import httpx
 import mcp_types as types
 import pytest
 from mcp import Client
-from talking import OpenAgent, Talk, over_http, talk_to
+from talking import OpenAgent, Talk, in_process, over_http, talk_to
 
 from memoriter.agent import Agent
 from memoriter.extensions.mcp.server import McpServer
@@ -177,7 +177,7 @@ def test_an_agent_without_notes_searches_and_fetches_only_entries(open_agent: Op
 )
 def test_only_chatgpt_is_offered_its_own_tools(agent: Agent, name: str, listed: bool) -> None:
     async def names() -> list[str]:
-        server = McpServer(lambda: agent).server
+        server = in_process(McpServer(lambda: agent))
         async with Client(server, client_info=types.Implementation(name=name, version="1")) as client:
             return [tool.name for tool in (await client.list_tools()).tools]
 

@@ -292,12 +292,12 @@ def test_a_session_outside_the_scope_sees_no_resources(open_agent: OpenAgent, no
     agent = open_agent()
 
     async def look(client: Client) -> list[str]:
-        token = session_key.set("agent:main:discord:group:1")
-        try:
-            with pytest.raises(MCPError, match="may not use this memory"):
-                await client.read_resource("memory://notes/memory/a.md")
-            return [item.uri for item in (await client.list_resources()).resources]
-        finally:
-            session_key.reset(token)
+        with pytest.raises(MCPError, match="may not use this memory"):
+            await client.read_resource("memory://notes/memory/a.md")
+        return [item.uri for item in (await client.list_resources()).resources]
 
-    assert talk_to(McpServer(lambda: agent), look) == []
+    token = session_key.set("agent:main:discord:group:1")
+    try:
+        assert talk_to(McpServer(lambda: agent), look) == []
+    finally:
+        session_key.reset(token)

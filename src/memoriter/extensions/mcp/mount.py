@@ -1,13 +1,12 @@
 """MCP behind the gateway: with the same guard, the same tokens and all agents.
 
-The `mcp` package takes most of a second to import, so it is imported when the first MCP client connects.
+The types of the protocol take a moment to import, so they are imported when the first MCP client connects.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from memoriter.agent import Agent
-    from memoriter.extensions.mcp.server import McpHttpApp
+    from memoriter.extensions.mcp.transports import McpHttpApp
     from memoriter.server.http.gateway import Gateway
     from memoriter.server.http.guard import RequestRecord
 
@@ -46,15 +45,14 @@ class McpMount:
         self._gateway = gateway
         self._opening = asyncio.Lock()
         self._app: McpHttpApp | None = None
-        self._running: asyncio.Task[None] | None = None
-        self._closing = asyncio.Event()
+        self._is_closing = False
         self._active_requests = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request with the access of its caller."""
-        if self._closing.is_set():
+        if self._is_closing:
             raise Refused(503, "shutting_down", "The gateway is shutting down.")
         record: RequestRecord = scope["state"]["record"]
         assert record.caller is not None
@@ -75,39 +73,27 @@ class McpMount:
 
     def shut_down(self) -> None:
         """Refuse new requests. Running requests still get their responses."""
-        self._closing.set()
+        self._is_closing = True
 
     async def close(self) -> None:
         """Wait for running requests, then close."""
-        self._closing.set()
-        if self._running:
-            with suppress(asyncio.CancelledError):
-                await self._running
+        self._is_closing = True
+        await self._idle.wait()
 
     async def _open(self) -> McpHttpApp:
         async with self._opening:
             if self._app is None:
-                app = await asyncio.to_thread(self._build)
-                started = asyncio.Event()
-                self._running = asyncio.create_task(self._run(app, started))
-                await started.wait()
-                self._app = app
+                self._app = await asyncio.to_thread(self._build)
             return self._app
 
     def _build(self) -> McpHttpApp:
-        from memoriter.extensions.mcp.server import McpHttpApp, McpServer
+        from memoriter.extensions.mcp.server import McpServer
+        from memoriter.extensions.mcp.transports import McpHttpApp
 
         server = McpServer(
             self._agent, table=self._gateway.operations, run=self._run_call, on_call=self._on_call
         )
-        return McpHttpApp(server, max_body=self._gateway.limits.body_bytes)
-
-    async def _run(self, app: McpHttpApp, started: asyncio.Event) -> None:
-        # One task must enter and leave the context.
-        async with app.running():
-            started.set()
-            await self._closing.wait()
-            await self._idle.wait()  # leaving the context cancels running requests
+        return McpHttpApp(server.protocol, max_body=self._gateway.limits.body_bytes)
 
     def _agent(self) -> Agent:
         name = _record.get().agent

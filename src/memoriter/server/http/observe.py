@@ -38,7 +38,6 @@ log = logs.get("http")
 #: Other packages that log, with their lowest level. Below it, their messages may quote requests.
 OTHER_LOGGERS = {
     "uvicorn": logging.WARNING,
-    "mcp": logging.ERROR,
     "sse_starlette": logging.ERROR,
     "asyncio": logging.ERROR,
 }
