@@ -22,7 +22,7 @@ EXTENSIONS = PACKAGE / "extensions"
 
 CORE_LINES = 42_400
 CORE_FILES = 200
-ALL_LINES = 66_500
+ALL_LINES = 67_000
 MODULE_LINES = 450
 EXTENSION_LINES = 2_000
 #: Extensions that may be larger than the others.

@@ -110,11 +110,11 @@ class Built:
             embedder=(ComputedVectors if embeds else GivenVectors)(self.questions),
         )
         if not embeds:  # the memory remembers them, so that a search does not call the embedder
-            engine: Any = memory._engine
+            engine: Any = memory._parts.engine
             for text in self.questions:
                 engine.choice.embedder.embed_query(text)
         if reranks:
-            searcher: Any = memory._engine.searcher  # type: ignore[attr-defined]
+            searcher: Any = memory._parts.engine.searcher  # type: ignore[attr-defined]
             searcher.reranker = OrdinaryNotes()
         return memory
 

@@ -250,7 +250,7 @@ class Opener:
             overrides=overrides,
             embedder=None if without_vectors else self.vectors,
         )
-        searcher: Any = memory._engine.searcher  # type: ignore[attr-defined]
+        searcher: Any = memory._parts.engine.searcher  # type: ignore[attr-defined]
         searcher.options = replace(searcher.options, **variant.options)
         if searcher.reranker is not None:
             searcher.reranker = _reader(remembers=True)
@@ -259,7 +259,7 @@ class Opener:
     @contextmanager
     def timed(self, memory: Memory, text: str) -> Iterator[None]:
         """Forget what earlier variants computed for this query, as if it were asked for the first time."""
-        searcher: Any = memory._engine.searcher  # type: ignore[attr-defined]
+        searcher: Any = memory._parts.engine.searcher  # type: ignore[attr-defined]
         usual = searcher.reranker
         if self.vectors:
             self.vectors.forget_query(text)

@@ -191,7 +191,7 @@ class Memory:
         include the index of entries. ``batch`` embeds through the provider's batch API, where there is one: cheaper,
         but slower. ``vectors_s`` is how many seconds vectors may take (default: until none is missing).
         """
-        report = self._engine.sync(
+        report = self._parts.engine.sync(
             force=force, verify=verify, batch=batch, vectors_s=vectors_s, progress=progress
         )
         if not (force or verify) or not self._parts.entries_exist:
@@ -412,15 +412,15 @@ class Memory:
 
     def mark_changed(self) -> None:
         """Record that files were just written, so that the next search indexes them first."""
-        self._engine.mark_changed()
+        self._parts.engine.mark_changed()
 
     def status(self, *, deep: bool = False) -> Status:
         """Describe what is indexed, by which embedder, and what is wrong. ``deep`` also tries the embedder."""
-        return self._engine.status(deep=deep)
+        return self._parts.engine.status(deep=deep)
 
     def count_stale(self) -> int | None:
         """Count the files that differ from the index, or None if an external engine does not say."""
-        return self._engine.count_stale()
+        return self._parts.engine.count_stale()
 
     def maintain(self) -> None:
         """Do the maintenance that is due: expire entries, and erase those that expired long ago."""
@@ -442,10 +442,6 @@ class Memory:
         if not self.allows(session):
             return ""
         return memory_section(hints, language=language, citations=self._parts.shows_citations(session))
-
-    @property
-    def _engine(self) -> Engine:
-        return self._parts.engine
 
 
 def parts_of(memory: Memory) -> MemoryParts:

@@ -200,7 +200,7 @@ def test_growth_of_a_long_transcript_is_synced_by_its_bytes(open_memory: OpenMem
     )
     memory = open_memory()
     memory.sync()
-    source = memory._engine.indexer.sessions  # type: ignore[attr-defined]
+    source = memory._parts.engine.indexer.sessions  # type: ignore[attr-defined]
     before = source.bytes_read
     with transcript.open("a", encoding="utf-8") as file:
         file.write(line("user", "A stork came by. " * 50))
@@ -416,7 +416,7 @@ def test_the_index_is_right_after_ten_thousand_changes(
         if number >= 100 and number % 50:
             (folder / f"{number}-renamed.md" if number % 2 else path).unlink()
     left = {f"memory/storm/{file.name}" for file in folder.iterdir()}
-    index = memory._engine.index  # type: ignore[attr-defined]
+    index = memory._parts.engine.index  # type: ignore[attr-defined]
     assert syncs.until(lambda: index.files().keys() == left, seconds=120)
     assert len(left) == 100 + 198
     assert _resident_mb() - before < 150

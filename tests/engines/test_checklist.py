@@ -33,8 +33,8 @@ def test_1_when_qmd_dies_the_builtin_engine_takes_over(note, open_with_qmd, stan
     assert memory.search("heron").provider == "qmd"
     standin.fault("exit1")
     answer = memory.search("heron")
-    assert isinstance(memory._engine, FallbackEngine)
-    assert memory._engine.primary_failed
+    assert isinstance(memory._parts.engine, FallbackEngine)
+    assert memory._parts.engine.primary_failed
     assert (answer.fallback, [hit.path for hit in answer.hits]) == (True, ["memory/a.md"])
 
 

@@ -114,21 +114,21 @@ def test_eight_threads_get_answers_while_qmd_fails_and_the_engine_switches_once(
         answers = list(pool.map(lambda _: memory.search("heron"), range(16)))
     assert [[hit.path for hit in answer.hits] for answer in answers] == [["memory/a.md"]] * 16
     assert {answer.fallback for answer in answers} == {True}
-    assert isinstance(memory._engine, FallbackEngine)
-    assert memory._engine.switches == 1
+    assert isinstance(memory._parts.engine, FallbackEngine)
+    assert memory._parts.engine.switches == 1
 
 
 def test_two_memories_of_one_agent_share_an_engine_until_both_are_closed(note, open_with_qmd) -> None:
     note("memory/a.md", "heron\n")
     one, other = open_with_qmd(), open_with_qmd()
-    shared = other._engine
-    assert one._engine is shared
+    shared = other._parts.engine
+    assert one._parts.engine is shared
     one.close()
     one.close()
     assert other.search("heron").provider == "qmd"
     other.close()
     third = open_with_qmd()
-    assert third._engine is not shared
+    assert third._parts.engine is not shared
     assert third.search("heron").provider == "qmd"
 
 
@@ -222,8 +222,8 @@ def test_a_cancelled_search_stops_qmd_without_a_failure(note, open_with_qmd, sta
     assert standin.leftover_processes() == []
     standin.repair()
     assert memory.search("heron").provider == "qmd"
-    assert isinstance(memory._engine, FallbackEngine)
-    assert memory._engine.switches == 0
+    assert isinstance(memory._parts.engine, FallbackEngine)
+    assert memory._parts.engine.switches == 0
 
 
 def test_an_empty_memory_slot_is_reported(open_memory) -> None:

@@ -38,8 +38,8 @@ class SlowEmbedder(HashEmbedder):
 
 
 def engine_of(memory: Memory) -> BuiltinEngine:
-    assert isinstance(memory._engine, BuiltinEngine)
-    return memory._engine
+    assert isinstance(memory._parts.engine, BuiltinEngine)
+    return memory._parts.engine
 
 
 def open_slow(open_memory, **options: object) -> tuple[Memory, SlowEmbedder]:

@@ -157,7 +157,7 @@ def test_a_replaced_agent_is_closed_after_the_grace_period(workspace: Path, tmp_
     owner = Owner(workspace, tmp_path / "state")
     agent = ReloadingAgent(owner, check_interval_s=0.0, grace_s=0.1)
     first = agent()
-    first.memory._engine.close = closed.set  # type: ignore[method-assign]
+    first.memory._parts.engine.close = closed.set  # type: ignore[method-assign]
     owner.settings |= {"search.max_results": 3}
     assert agent() is not first
     assert closed.wait(120)

@@ -262,7 +262,7 @@ def test_keywords_and_vectors_together_with_a_real_model(
         memory__qmd__update__command_timeout=200,
     )
     assert memory.sync().degraded is None
-    manager = memory._engine
+    manager = memory._parts.engine
     assert isinstance(manager, FallbackEngine)
     assert isinstance(manager._primary, QmdEngine)
     manager._primary.updater.wait_for_embedding(300)

@@ -77,9 +77,9 @@ def stored(memory: Memory) -> np.ndarray:
 
 def reconnect(memory: Memory) -> None:
     """Let the next call open a new connection."""
-    assert isinstance(memory._engine, BuiltinEngine)
-    assert memory._engine.choice.embedder is not None
-    memory._engine.choice.embedder.close()
+    assert isinstance(memory._parts.engine, BuiltinEngine)
+    assert memory._parts.engine.choice.embedder is not None
+    memory._parts.engine.choice.embedder.close()
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -33,8 +33,8 @@ def notes(note: Note) -> None:
 
 
 def builtin(memory: Memory) -> BuiltinEngine:
-    assert isinstance(memory._engine, BuiltinEngine)
-    return memory._engine
+    assert isinstance(memory._parts.engine, BuiltinEngine)
+    return memory._parts.engine
 
 
 def models(memory: Memory) -> set[str]:

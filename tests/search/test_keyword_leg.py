@@ -28,8 +28,8 @@ def test_a_term_may_occur_in_more_chunks_than_were_counted(
         note(f"memory/{number}.md", f"The tea of day {number}.\n")
     memory = open_memory()
     memory.sync()
-    assert isinstance(memory._engine, BuiltinEngine)
-    leg = keyword_leg(Earlier(memory._engine.index), ["tea"], limit=10, where=Filter())  # type: ignore[arg-type]
+    assert isinstance(memory._parts.engine, BuiltinEngine)
+    leg = keyword_leg(Earlier(memory._parts.engine.index), ["tea"], limit=10, where=Filter())  # type: ignore[arg-type]
     assert len(leg.values) == 4
     assert all(0 < value <= 1 for value in leg.values.values())
 
@@ -42,8 +42,8 @@ def test_an_unproposed_chunk_may_contain_a_term_only_if_the_limit_was_reached(
     note("memory/other.md", "A heron.\n")
     memory = open_memory()
     memory.sync()
-    assert isinstance(memory._engine, BuiltinEngine)
-    index = memory._engine.index
+    assert isinstance(memory._parts.engine, BuiltinEngine)
+    index = memory._parts.engine.index
     rows = {path: index.stored_of(path)[0].rowid for path in index.files()}
     few, all_ = (keyword_leg(index, ["tea"], limit=limit, where=Filter()) for limit in (3, 10))
     assert [few.may_contain(row) for row in rows.values()] == [True] * 5

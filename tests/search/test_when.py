@@ -201,8 +201,10 @@ def test_a_note_is_found_by_every_way_to_name_its_day(
     note("memory/herons.md", "Herons are birds of the shore.\n")
     memory = open_memory(embedding__provider="none") if provider == "none" else open_memory()
     memory.sync()
-    assert isinstance(memory._engine, BuiltinEngine)
-    searcher = Searcher(memory._engine.index, memory._engine.searcher.embedder, today=lambda: TODAY)
+    assert isinstance(memory._parts.engine, BuiltinEngine)
+    searcher = Searcher(
+        memory._parts.engine.index, memory._parts.engine.searcher.embedder, today=lambda: TODAY
+    )
     found = searcher.search(Query(query, max_results=6)).hits
     assert found[0].path == path
     assert "date" in [part.name for part in found[0].explain.parts]

@@ -24,7 +24,7 @@ def line(text: str, role: str = "user") -> str:
 
 def rows(memory: Memory) -> list[tuple[object, ...]]:
     """Return everything that the index contains about the transcripts."""
-    index = memory._engine.index  # type: ignore[attr-defined]
+    index = memory._parts.engine.index  # type: ignore[attr-defined]
     with index._database.read() as connection:
         found = connection.execute(
             "select path, start_line, end_line, id, text, date, trust, model, source from chunks"
@@ -93,7 +93,7 @@ class GrowingSessions(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_damaged(self) -> None:
-        assert not self.memory._engine.index.check()  # type: ignore[attr-defined]
+        assert not self.memory._parts.engine.index.check()  # type: ignore[attr-defined]
 
     def teardown(self) -> None:
         self.memory.sync()
@@ -115,7 +115,7 @@ def test_missing_vectors_are_added_after_the_embedder_failed(open_memory: OpenMe
     embedder = FailingEmbedder()
     memory = open_memory(embedder)
     assert memory.sync().pending == 1
-    source = memory._engine.indexer.sessions  # type: ignore[attr-defined]
+    source = memory._parts.engine.indexer.sessions  # type: ignore[attr-defined]
     (folder / "long.jsonl").write_text(line("x") * 3000, encoding="utf-8")
     assert memory.sync().pending > 1
     before = source.bytes_read
@@ -153,7 +153,7 @@ def test_two_hundred_megabytes_that_grow_by_a_kilobyte(open_memory: OpenMemory, 
     assert transcript.stat().st_size > 190_000_000
     memory = open_memory()
     memory.sync()
-    source = memory._engine.indexer.sessions  # type: ignore[attr-defined]
+    source = memory._parts.engine.indexer.sessions  # type: ignore[attr-defined]
     before = source.bytes_read
     with transcript.open("a", encoding="utf-8") as file:
         file.write(line("A stork came by. " * 60))
