@@ -100,8 +100,9 @@ class TestFilesThatAreNotIndexed:
         command = f"memoriter init {workspace} --all-notes"
         assert f"Not indexed: notes 1, {others}. To index all notes, run `{command}`." in set_up
         assert memoriter("search", "wombat").stdout.splitlines()[-1] == (
-            f"Not indexed in the workspace: notes 1, {others}."
+            f"Not indexed in the workspace: notes 1, {others}. To index all notes, run `{command}`."
         )
+        assert f"To index all notes, run `{command}`." in " ".join(memoriter("status").stdout.split())
         assert json.loads(memoriter("status", "--json").stdout)["details"]["not_indexed"] == {
             "notes": 1,
             "PDF": 2,
@@ -119,7 +120,7 @@ class TestFilesThatAreNotIndexed:
             "name": "not indexed",
             "state": "note",
             "text": f"notes 1, {others}",
-            "fix": f"`{command}` indexes all notes.",
+            "fix": f"To index all notes, run `{command}`.",
         }
 
     @pytest.mark.parametrize("name", ["tea.txt", "mate.markdown", "cocoa.mdx"])
@@ -157,6 +158,8 @@ def test_help_of_an_unknown_command_suggests_one(memoriter: Run) -> None:
     [
         (["list", "--limt", "3"], "No such option: --limt. Did you mean '--limit'?"),
         (["search", "--explian", "tea"], "No such option: --explian. Did you mean '--explain'?"),
+        (["search", "tea", "--limt", "3"], "No such option: --limt. Did you mean '--max-results'?"),
+        (["token", "create", "--scope", "read"], "No such option: --scope. Did you mean '--access'?"),
         (["undo", "--zzz"], "No such option: --zzz. Available: --json, --help."),
     ],
 )
@@ -170,3 +173,30 @@ def test_install_of_another_program_names_the_command_for_it(memoriter: Run) -> 
     sentence = "Other programs use MCP: run `memoriter mcp --print-config json`."
     assert (done.returncode, done.stderr.rstrip().endswith(sentence)) == (2, True)
     assert memoriter("mcp", "--print-config", "json").returncode == 0
+
+
+def test_every_command_of_the_help_has_a_line_about_it(memoriter: Run) -> None:
+    shown = memoriter("help").stdout.partition("\nNotes:\n")[2].partition("\n  Options such as")[0]
+    lines = [line for line in shown.splitlines() if line.startswith("  ")]
+    assert len(lines) > 40
+    assert [line for line in lines if len(line.split()) < 2] == []
+
+
+def test_call_says_that_its_arguments_are_not_json(memoriter: Run) -> None:
+    done = memoriter("call", "memory_search", "notjson")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Invalid value for ARGUMENTS: This is not JSON: Expecting value" in done.stderr
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_summarise_reads_any_file_with_messages(memoriter: Run, tmp_path: Path, as_list: bool) -> None:
+    said = [
+        {"role": "user", "content": "We ship the boathouse on Friday, please note the blue barometer."},
+        {"role": "assistant", "content": "The boathouse ships on Friday."},
+    ]
+    file = tmp_path / "chat.jsonl"
+    file.write_text(json.dumps(said) if as_list else "\n".join(map(json.dumps, said)), encoding="utf-8")
+    done = memoriter("summarise", str(file))
+    assert (done.returncode, done.stdout.startswith("Saved: memory/"), done.stderr) == (0, True, "")
+    missing = memoriter("summarise", str(tmp_path / "nothing.jsonl"))
+    assert (missing.returncode, "is not one of the transcripts" in missing.stderr) == (1, True)

@@ -376,3 +376,20 @@ class TestCollections:
             "projekte": ["Projekte/Garten.md"],
             "all": ["Inbox.md", "Projekte/Garten.md"],
         }
+
+
+def test_init_without_a_terminal_creates_no_chain_of_folders(person: Person) -> None:
+    refused = person.run(person.user, "init", "typo/deep", fails=True)
+    assert (
+        f"There is no folder {person.user}/typo/deep. To create it and the folders above it, pass --yes."
+        in refused
+    )
+    assert not (person.user / "typo").exists()
+    person.run(person.user, "init", "typo/deep", "--yes")
+    assert (person.user / "typo/deep").is_dir()
+
+
+def test_the_list_of_workspaces_shows_a_default_without_a_name(person: Person) -> None:
+    notes = person.folder("notes")
+    person.run(notes, "init")
+    assert f"{notes} (no name" in person.run(person.user, "workspace", "list")

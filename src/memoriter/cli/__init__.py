@@ -5,6 +5,7 @@ With ``--json``, a failure also prints an object with ``error``, ``code`` and ``
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import sys
@@ -25,6 +26,13 @@ _PLAIN_WORDS = {
     "Input should be": "must be",
     ", unable to parse string as an integer": "",
     ", unable to parse string as a number": "",
+}
+#: Names that other programs give to options of ours.
+_OTHER_NAMES = {
+    "--limit": "--max-results",
+    "--top": "--max-results",
+    "--scope": "--access",
+    "--role": "--access",
 }
 
 
@@ -132,7 +140,11 @@ def _suggest_option(error: typer.TyperException) -> str:
 
     own = [option for parameter in context.command.params for option in parameter.opts]
     known = [option for option in [*own, "--help"] if option.startswith("--")]
-    return f"{getattr(error, 'message', '')}. {suggest(getattr(error, 'option_name', ''), known)}"
+    others = {name: option for name, option in _OTHER_NAMES.items() if option in known}
+    given = str(getattr(error, "option_name", ""))
+    near = difflib.get_close_matches(given, [*others, *known], n=1)
+    meant = others.get(near[0], near[0]) if near else given
+    return f"{getattr(error, 'message', '')}. {suggest(meant, known)}"
 
 
 def _report(

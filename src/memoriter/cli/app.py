@@ -6,7 +6,7 @@ In all modules of commands, imports of the package stay inside the functions, so
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -166,7 +166,8 @@ def search(
         lambda: render.answer(answer, explain=explain),
     )
     if left_out:
-        typer.echo(f"Not indexed in the workspace: {folders.describe_files(left_out)}.")
+        hint = folders.how_to_index(left_out, memory.settings.workspace)
+        typer.echo(f"Not indexed in the workspace: {folders.describe_files(left_out)}. {hint}".rstrip())
 
 
 @app.command(epilog="Example: memoriter get memory/2026-02-08.md --from 10 --lines 20")
@@ -222,7 +223,8 @@ def status(
 
     with context.obj.memory() as memory:
         now, left_out = memory.status(deep=deep), folders.not_indexed(memory)
-    details: dict[str, object] = {"not_indexed": left_out} if left_out else {}
+        hint = folders.how_to_index(left_out, memory.settings.workspace)
+    details: dict[str, object] = {"not_indexed": left_out, "to_index_them": hint} if left_out else {}
     details |= {"resident": resident.state(context.obj.settings())}
     now = replace(now, details={**now.details, **details})
     render.show(as_json, lambda tools: tools.search.StatusResult.of(now), lambda: render.status(now))
@@ -275,42 +277,9 @@ def _left_out(options: GlobalOptions) -> Iterator[Finding]:
         workspace = options.settings().workspace
         with replace(options, workspace=workspace).memory() as memory:
             counts = folders.not_indexed(memory)
-        fix = f"`{folders.index_all(workspace)}` indexes all notes." if "notes" in counts else ""
         if counts:
+            fix = folders.how_to_index(counts, workspace)
             yield Finding("not indexed", "note", folders.describe_files(counts), fix)
-
-
-def call(
-    context: typer.Context,
-    operation: Annotated[
-        str | None, typer.Argument(help="Name of the operation. Without one, list them.")
-    ] = None,
-    arguments: Annotated[
-        str, typer.Argument(help="Arguments as a JSON object, or '-' to read them from standard input.")
-    ] = "{}",
-    session: Annotated[str | None, typer.Option(help="Key of the session that makes the call.")] = None,
-) -> None:
-    """Call a tool or operation and print its result as JSON."""
-    from memoriter.tools.table import OPERATIONS
-    from memoriter.tools.toolbox import Toolbox
-
-    if operation is None:
-        for tool in OPERATIONS.values():
-            typer.echo(f"{tool.name:<20} {tool.access:<6} {tool.description.split('. ')[0].rstrip('.')}")
-        return
-    text = sys.stdin.read() if arguments == "-" else arguments
-    with ExitStack() as stack:
-        # The toolbox opens the memory itself, so that a memory that cannot be opened is an ordinary error result.
-        toolbox = Toolbox(
-            lambda: stack.enter_context(context.obj.memory()),
-            session=session,
-            tools=OPERATIONS,
-            interface="cli",
-        )
-        result = toolbox.call(operation, text)
-    render.to_json(result)
-    if "error" in result:
-        raise typer.Exit(1)
 
 
 @app.command("help", epilog="Example: memoriter help search")
@@ -323,9 +292,6 @@ def show_help(
 
 entries.register(app)
 app.add_typer(resident.app, name="resident")
-app.command(
-    epilog='Examples: memoriter call memory_search \'{"query": "backups"}\' · memoriter call entries.list'
-)(call)
 
 
 @cache

@@ -163,14 +163,14 @@ GROUPS: dict[str, dict[str, str]] = {
         "import": "Import an export, or the memory of another program.",
     },
     "Agents": {
-        "install": "Connect Claude Code or OpenClaw to this memory.",
+        "install": "Connect an agent, such as Claude Code, Codex or Cursor.",
         "uninstall": "Undo what `install` changed.",
         "recall": "Show what would be added to an agent's prompt.",
         "recalls": "List what was added to prompts.",
         "why": "Explain a recall: what entered the prompt, and why.",
         "capture": "Extract entries from a conversation.",
         "summarise": "Write the summary of a session to the notes.",
-        "hook": "Answer a hook of Claude Code. Hosts run it.",
+        "hook": "Answer a hook of an agent. Agents run it.",
         "process-queue": "Process queued sessions.",
     },
     "Serving": {

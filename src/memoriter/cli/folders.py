@@ -13,6 +13,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from memoriter.cli import render
+from memoriter.extension import offers
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -61,9 +62,19 @@ def describe_files(counts: Mapping[str, int]) -> str:
     return f"{text or 'none'} among the first {MAX_COUNTED:,} files; the folder has more than {MAX_COUNTED:,}"
 
 
-def index_all(folder: Path) -> str:
-    """Return the command that indexes every note of a folder."""
-    return f"memoriter init {quote(str(folder))} --all-notes"
+def how_to_index(counts: Mapping[str, int], folder: Path) -> str:
+    """Say how to index what is not indexed: all notes, and documents whose reader is not installed."""
+    hints = list[str]()
+    if "notes" in counts:
+        hints.append(f"To index all notes, run `memoriter init {quote(str(folder))} --all-notes`.")
+    readers = ((kind, offers("readers").get(suffixes.split()[0])) for kind, suffixes in KINDS.items())
+    missing = {
+        kind: reader for kind, reader in readers if kind in counts and reader and not reader.is_installed()
+    }
+    if missing:
+        install = next(iter(missing.values())).install
+        hints.append(f"To read {' and '.join(missing)} files, run `{install}`, then `memoriter index`.")
+    return " ".join(hints)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ extension = Extension(
     commands={
         "about": Offer(
             "memoriter.extensions.about.commands:command",
-            group="Memory",
+            group="Entries",
             summary="Show everything about one thing.",
         )
     },

@@ -93,17 +93,27 @@ def capture(
         sys.stdout.write("Nothing new to remember.\n")
 
 
-@summarise_command.command(epilog="Example: memoriter summarise sessions/3f2a.jsonl")
+@summarise_command.command(
+    epilog="Examples: memoriter summarise sessions/3f2a.jsonl · memoriter summarise ~/Downloads/chat.json"
+)
 def summarise(
     context: typer.Context,
     transcript: Annotated[
-        str, typer.Argument(help="Path of a transcript, or its citation: sessions/….jsonl.")
+        str, typer.Argument(help="Citation of a transcript (sessions/….jsonl), or any file with messages.")
     ],
     as_json: Json = False,
 ) -> None:
     """Write the summary of a finished session to memory/, once."""
+    from memoriter.errors import NotFound
+
+    file = Path(transcript).expanduser()
     with context.obj.memory() as memory:
-        saved = memory.summarise_transcript(transcript)
+        try:
+            saved = memory.summarise_transcript(transcript)
+        except NotFound:
+            if not file.is_file():
+                raise
+            saved = memory.summarise(_read_messages(transcript), file.stem)
     render.saved(saved, as_json)
 
 

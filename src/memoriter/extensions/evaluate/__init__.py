@@ -9,7 +9,7 @@ extension = Extension(
     commands={
         "evaluate": Offer(
             "memoriter.extensions.evaluate.command:command",
-            group="Search",
+            group="Maintenance",
             summary="Measure how well your own notes are found.",
         )
     },

@@ -9,7 +9,7 @@ extension = Extension(
     commands={
         "letter": Offer(
             "memoriter.extensions.letter.commands:command",
-            group="Memory",
+            group="Entries",
             summary="Write the letter of the week: what was learned, changed and never used.",
         )
     },

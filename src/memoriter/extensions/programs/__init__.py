@@ -11,7 +11,11 @@ extension = Extension(
     commands={
         "import": Offer(f"{_COMMANDS}:import_command", group="Entries"),
         "install": Offer(f"{_COMMANDS}:install_command", group="Agents"),
-        "hosts": Offer("memoriter.extensions.programs.hosts:hosts_command", group="Agents"),
+        "hosts": Offer(
+            "memoriter.extensions.programs.hosts:hosts_command",
+            group="Agents",
+            summary="List the agents on this machine, and which are connected.",
+        ),
         "uninstall": Offer(f"{_COMMANDS}:uninstall_command", group="Agents"),
         "hook": Offer(f"{_COMMANDS}:hook_command", group="Agents"),
         "process-queue": Offer(f"{_COMMANDS}:queue_command", group="Agents"),

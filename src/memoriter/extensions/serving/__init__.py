@@ -1,4 +1,4 @@
-"""Commands that keep running: the gateway (`serve`, with `open` and `token`), and `watch`."""
+"""Commands that serve others: the gateway (`serve`, with `open`, `token` and `call`), and `watch`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ extension = Extension(
         "serve": Offer(f"{_COMMANDS}:serve_command", group="Serving"),
         "open": Offer(f"{_COMMANDS}:open_command", group="Serving"),
         "watch": Offer("memoriter.extensions.serving.watching:watch_command", group="Notes"),
+        "call": Offer("memoriter.extensions.serving.calling:call_command", group="Serving"),
         "token": Offer(f"{_COMMANDS}:token_app", group="Serving"),
     },
 )

@@ -39,6 +39,10 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
         )
         for row in found
     ]
+    if default and not any(row["default"] for row in found) and default.is_dir():
+        rows.append(
+            ("*", "", f"{render.shorten_home(default)} (no name: `memoriter workspace add NAME FOLDER`)")
+        )
     none = "No workspace has a name. Give one with `memoriter workspace add NAME FOLDER`."
     render.show(
         as_json, {"workspaces": found}, lambda: render.print_table(rows) if rows else typer.echo(none)

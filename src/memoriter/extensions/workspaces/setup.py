@@ -15,11 +15,12 @@ from memoriter.cli import render
 from memoriter.cli.context import WORKSPACE_VARIABLES, GlobalOptions, Json
 from memoriter.cli.folders import (
     describe_files,
-    index_all,
+    how_to_index,
     index_command,
     not_indexed,
     saying_how_to_continue,
 )
+from memoriter.errors import NotFound
 from memoriter.files.platform import sync_file
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def init(
     options, named = _chosen_folder(context.obj, path), context.obj.workspace is not None
     settings = options.settings()
     if (path or named) and not settings.workspace.exists():
-        _announce_folder(settings.workspace, ask=not (yes or as_json))
+        _announce_folder(settings.workspace, yes=yes, ask=not (yes or as_json))
     every = _list_notes(settings)
     if all_notes is None:
         all_notes = _ask_about_notes(settings, every, as_json=as_json)
@@ -169,11 +170,16 @@ def _chosen_folder(options: GlobalOptions, path: Path | None) -> GlobalOptions:
     return replace(options, workspace=folder.expanduser().absolute())
 
 
-def _announce_folder(folder: Path, *, ask: bool) -> None:
-    """Ask whether to create a folder, which may be mistyped. Without a terminal, say that it is created."""
+def _announce_folder(folder: Path, *, yes: bool, ask: bool) -> None:
+    """Ask whether to create a folder, which may be mistyped.
+
+    Without a terminal, say that it is created. If the folder above it is missing too, it is not created.
+    """
     missing = f"There is no folder {render.plain(str(folder))}."
     if ask and sys.stdin.isatty() and sys.stdout.isatty():
         typer.confirm(f"{missing} Create it?", abort=True)
+    elif not yes and not folder.parent.is_dir():
+        raise NotFound(f"{missing} To create it and the folders above it, pass --yes.")
     else:
         sys.stderr.write(f"memoriter: {missing} It is created.\n")
 
@@ -271,8 +277,8 @@ def _print_report(report: SetupReport, indexed: SyncReport | None, follows: str)
     if report.notes:
         out.print(f"{count_notes(report.notes, report.folders)}.")
     if report.other_files:
-        hint = f" To index all notes, run `{index_all(report.workspace)}`." if report.not_indexed else ""
-        out.print(f"Not indexed: {describe_files(report.other_files)}.{hint}", style="yellow")
+        hint = how_to_index(report.other_files, report.workspace)
+        out.print(f"Not indexed: {describe_files(report.other_files)}. {hint}".rstrip(), style="yellow")
     if indexed and indexed.files:
         render.sync_report(replace(indexed, degraded=None) if follows else indexed)
     if follows:
