@@ -162,6 +162,12 @@ def test_of_two_secrets_that_overlap_the_first_and_longer_one_is_reported() -> N
     assert redact(f"password: {inner}!!x1") == "password: [redacted secret]"
 
 
+def test_the_end_of_a_secret_is_not_left_because_another_rule_found_its_beginning() -> None:
+    assert redact("AUTH_KEY=9d278692-991b-40e1-a9d8-4c79ad66f530:fx") == "AUTH_KEY=[redacted secret]"
+    long = "Abc9" * 800
+    assert redact(f"password: {long}") == "password: [redacted secret]"
+
+
 def test_a_secret_may_start_where_another_ends() -> None:
     webhook = f"https://oapi.dingtalk.com/robot/send?access_token={BODY[:20]}"
     key = "-----BEGIN PRIVATE KEY-----\nabcdef\n-----END PRIVATE KEY-----"

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -69,7 +70,7 @@ def redact_part(part: str, whole: str) -> str:
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Find secrets in order, without overlaps. Of two that overlap, the first and longer one is returned.
+    """Find secrets in order, without overlaps. Two that overlap are one, of the kind of the first.
 
     Full-width letters, invisible characters, letters of other scripts and encoded characters do not hide a secret.
     """
@@ -229,9 +230,14 @@ def _find(text: str) -> list[Secret]:
     found += _named(text, lowered)
     found += [again for secret in found for again in _repeated(text, secret)]
     kept: list[Secret] = []
-    for secret in sorted(found, key=lambda one: (one.start, -one.end)):
+    found.sort(key=lambda one: (one.start, -one.end))
+    for secret in found:
         if not kept or secret.start >= kept[-1].end:
             kept.append(secret)
+        elif secret.end > kept[-1].end:  # the end of a secret is secret, up to the next one
+            at = bisect_left(found, kept[-1].end, key=lambda one: one.start)
+            end = min(secret.end, found[at].start) if at < len(found) else secret.end
+            kept[-1] = kept[-1]._replace(end=end)
     return kept
 
 

@@ -89,10 +89,10 @@ def has_two(value: str) -> bool:
 
 #: Variables, templates, stars, addresses, paths and function calls in place of a value.
 _PLACEHOLDER = re.compile(
-    r"\[redacted|%|\.\.\.|…|process\.|os\.|env\.|\$\{|\$\(|\$[A-Za-z_]\w{0,60}$|\{\{|\{[A-Za-z_. ]{0,60}\}?$|<[A-Za-z_ -]{0,60}>?$|\*{2,}|\([A-Za-z ]{0,60}\)?$"
+    r"\[redacted|%|\.\.\.|…|process\.|os\.|env\.|\$\{|\$\(|\$[A-Za-z_]\w{0,60}$|\{\{|\{[A-Za-z_. ]{0,60}(?:![rsa])?\}?$|<[A-Za-z_ -]{0,60}>?$|\*{2,}|\([A-Za-z ]{0,60}\)?$"
     r"|[A-Za-z_][\w.]{0,60}[(\[]|(?:https?|file)://|[~./]{0,3}/[\w.-]{1,60}/|@[\w.-]{1,60}(?:[:/]|$)"
 )
-_PHRASE = re.compile(r"[A-Za-z]+[-./'’][A-Za-z]+.?|[A-Za-z]+(?:_[A-Za-z]+)+.?")
+_PHRASE = re.compile(r"[A-Za-z]+[-./'’][A-Za-z]+.?|_?[A-Za-z]+(?:[._]{1,2}[A-Za-z]+)+.?")
 
 
 def is_plain_value(value: str) -> bool:
@@ -100,11 +100,22 @@ def is_plain_value(value: str) -> bool:
     return not _PLACEHOLDER.match(value) and len(set(value)) > 3 and not _PHRASE.fullmatch(value)
 
 
-def _is_long_value(value: str) -> bool:
-    """Return whether a value after a name that means little, such as ``key``, is a key."""
-    return is_plain_value(value) and (
-        is_random(value) or (has_both(value) and len(_DIGITS.findall(value)) >= 3)
-    )
+def is_machine_made(value: str) -> bool:
+    """Return whether a program made a value: 16 letters and digits or more that do not form words.
+
+    >>> is_machine_made("0f3a9c8e7b6d5a4f"), is_machine_made("release-notes-2026-final")
+    (True, False)
+    """
+    letters = sum(map(str.isalpha, value))
+    if sum(map(str.isalnum, value)) < 16 or not is_plain_value(value):
+        return False
+    groups = len(_DIGITS.findall(value))
+    words = sum(map(len, _WORD.findall(value.lower() if value.isupper() else value)))
+    if groups:
+        return (
+            groups >= 3 or words <= 0.35 * letters or (sum(map(str.isdigit, value)) >= 4 and value.isalnum())
+        )
+    return len(value) >= 20 and words <= 0.5 * letters and value.isalnum()
 
 
 def _no_variable(value: str) -> bool:
@@ -122,8 +133,8 @@ PREFIXES = {
     **dict.fromkeys(
         (
             "sk-", "sk_", "sk.", "pk_", "rk_", "gsk_", "csk-", "xai-", "fc-", "r8_", "tvly-", "nvapi-", "jina_", "lsv2_", "pcsk_", "sbp_", "nfp_", "rnd_", "napi_", "vcp_", "vercel_", "hcaik_", "phc_", "phx_", "bkua_", "squ_",
-            "sqp_", "sqa_", "CCIPAT_", "ATBB", "ATATT3x", "ATCTT3x", "cio", "oy2", "EAAA", "EAAC", "EAAG", "EAAM", "IGQVJ", "xprv", "dp.", "st.", "sl.", "1//0", "key-", "tfp_", "CFPAT-", "dckr_pat_", "dckr_oat_", "tskey-", "figd_",
-            "xsmtpsib-", "secret_", "access-production-", "access-sandbox-", "rzp_live_", "rzp_test_", "sdk-", "sntrys_", "whsec_", "sq0csp-", "lip_", "fo1_", "fm2_", "ops_", "AKCp", "EZAK", "NRAK-", "NRII-", "PMAK-",
+            "sqp_", "sqa_", "CCIPAT_", "ATBB", "ATATT3x", "ATCTT3x", "cio", "oy2", "EAAA", "EAAC", "EAAG", "EAAM", "IGQVJ", "xprv", "dp.", "st.", "sl.", "1//0", "key-", "ak_", "tfp_", "CFPAT-", "dckr_pat_", "dckr_oat_", "tskey-", "figd_",
+            "xsmtpsib-", "secret_", "access-production-", "access-sandbox-", "rzp_live_", "rzp_test_", "sdk-", "sntrys_", "whsec_", "sq0csp-", "lip_", "fo1_", "fm2_", "ops_", "AKCp", "EZAK", "NRAK-", "NRII-", "NRIQ-", "NRJS-", "PMAK-", "cnvca", "Mid-server-", "ovsxp_", "waka_", "xaat-", "xapt-", "KEY0",
         ),
         "key",
     ),
@@ -146,19 +157,22 @@ def shape(prefixes: dict[str, str]) -> str:
 
 #: Parts of a prefix that say what follows.
 _KEYISH = re.compile(
-    r"(?:^|[_.-])(?:api|tkn|sec|pat|live|sk|ak|access|private|pw)[_.-]|(?:key|token|secret|auth|cred)[_.-]",
+    r"(?:^|[_.-])(?:api|tkn|sec|pat|live|prod|production|sandbox|sk|ak|access|private|pw)[_.-]|(?:key|token|secret|auth|cred)[_.-]",
     re.IGNORECASE,
 )
 #: Prefixes of hashes, objects, requests, files and host names, which are not secret.
 _OBJECTS = re.compile(
     r"(?:sha\d*|md5|h1|v\d+|ssh|msg|toolu|tooluse|call|thread|run|step|asst|file|batch|resp|rs|ws|req|chatcmpl|cmpl|org|proj|user|usr|cus|sub|pi|pm|ch|cs|price|prod|plan|si|in|ii|il|evt|txn|seti|src|acct|card|py|tr|po"
-    r"|we|img|dsc|vid|tmp|log|uuid|urn|doi|com|www|net|io|commit|image|trace|span|session|sess|conv|conversation|id|ts|tag|hash|layer|blob|tree|doc|cache|page|asset|node|task|job|build|test|data|chunk|main|app|index)[_.-]",
+    r"|we|img|dsc|vid|tmp|log|uuid|urn|doi|com|www|net|io|commit|image|trace|span|session|sess|conv|conversation|id|ts|tag|hash|layer|blob|tree|doc|cache|page|asset|node|task|job|build|test|data|chunk|main|app|index|pod|pvc|vm|vol|snap|snapshot|backup|device|order|item|invoice|customer|account|event|message|request|group|team|note|entry|key|host|api|worker|upload|report|client|server|ip)[_.-]",
     re.IGNORECASE,
 )
 #: A short prefix before one case and digits: `rootly_…`, `FLWSECK-…`. A suffix such as `.png` makes it a file.
 _ONE_CASE = re.compile(
     r"(?:(?:[a-z][a-z0-9]{1,9}_){1,3}(?:[a-z0-9]{32,80}|[A-Z0-9]{32,100})(?:_[a-z0-9]{4,40})?|[A-Z]{3,8}-[a-z0-9]{16,80}(?:-[A-Z])?|[a-z][a-z0-9]{2,7}\.[A-Z0-9]{8,24}\.[A-Z0-9]{32,80})"
 )
+
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECASE)
 
 
 def is_shaped(match: re.Match[str]) -> bool:
@@ -169,18 +183,20 @@ def is_shaped(match: re.Match[str]) -> bool:
     if is_random(re.split("[_.-]", match[0], maxsplit=1)[-1]):
         return True
     groups = len(_DIGITS.findall(body))
+    if uuid := _UUID.search(match[0]):
+        before = match[0][: uuid.start()]
+        return bool(match["known"] or _KEYISH.search(before)) or before.endswith("_")
     if match["known"]:
         runs = re.findall("[A-Za-z0-9]{12,}", body)
-        return groups >= 4 or any(
+        return groups >= (3 if sum(map(str.isalnum, body)) >= 24 else 4) or any(
             len(re.findall("[0-9]+|[a-z][A-Z]", run)) >= 2 or (len(run) >= 16 and _DIGITS.search(run))
             for run in runs
         )
-    if (
-        _KEYISH.search(prefix)
-        and sum(map(str.isalnum, body)) >= 20
-        and len(re.findall("[A-Za-z]", body)) >= 4
-    ):
-        return groups >= 3
+    if keyish := _KEYISH.search(prefix):
+        secret = match[0][keyish.end() :]  # a part of it may look like one more word of the prefix
+        mixed = len(re.findall("[a-z][A-Z]|[A-Z][a-z]", secret)) >= 6 and is_machine_made(secret)
+        if sum(map(str.isalnum, secret)) >= 16 and len(re.findall("[A-Za-z]", secret)) >= 4:
+            return mixed or len(_DIGITS.findall(secret)) >= 3
     return groups >= 4 and _ONE_CASE.fullmatch(match[0]) is not None
 
 
@@ -209,14 +225,14 @@ NAME_HINTS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 _VERBS = r"\b(?:is|was|are|set|reset|to|as|ist|lautet|est|es|é|è|är|er|on|jest|je|là|है|هي|هو)(?!\w)(?:\s(?:now|set|changed|reset|updated))?(?:\s(?:to|as)\b)?"
 _SIGN = (
-    rf"\s{{0,3}}(?:=>|->|→|:=|[:=：＝>|][*_]{{0,2}}|】|\bvalue=|{_VERBS}[:：]?|(?:[\u4e00-\u9fff]{{0,5}}?[，,]?)(?:是|为|為|は|는|[改换設设]成了?|用)[:：]?|[\u4e00-\u9fff]{{1,4}}[:：]|[\u2190-\u2bff\U0001f300-\U0001faff]{{1,3}})\s{{0,3}}"
+    rf"\s{{0,12}}(?:=>|->|→|:=|[!=]={{1,2}}|[:=：＝>|][*_]{{0,2}}|】|\bvalue=|{_VERBS}[:：]?|(?:[\u4e00-\u9fff]{{0,5}}?[，,]?)(?:是|为|為|は|는|[改换設设]成了?|用)[:：]?|[\u4e00-\u9fff]{{1,4}}[:：]|[\u2190-\u2bff\U0001f300-\U0001faff]{{1,3}})\s{{0,12}}"
     r"(?:[|>][+-]?\n\s{1,20}|```\w{0,10}\n)?"  # a block of YAML or Markdown
     r"""|["']\s{0,2}(?:,|\{\s{0,2}default\s{0,2}=)\s{0,2}(?=["'])|\((?=["'])|['’]s\s"""  # an argument
 )
-_VALUE = r"""["'`“「‘]?(?P<s>(?:<(?![^\s<>]{1,100}>))?[^\s"'`“”‘’「」，。；、：！？（）<>|\\\u4e00-\u9fff]{3,400})"""
+_VALUE = r"""[\\"'`“「‘]{0,3}(?P<s>(?:<(?![^\s<>]{1,100}>))?[^\s"'`“”‘’「」，。；、：！？（）<>|\\\u4e00-\u9fff]{3,4000})"""
 NAME = (
-    rf"""(?i)(?:(?P<password>{_PASSWORDS})|{_KEYS})["'`*\]]{{0,3}}"""
-    rf"""(?:(?:\s(?:for|of|to|on|at|in)\s[^\n:=,.;]{{1,40}}?)?(?:{_SIGN})|(?P<beside>\s{{1,2}}|(?<=[\u3040-\u9fff])(?=[!-~]))){_VALUE}"""
+    rf"""(?i)(?:(?P<password>{_PASSWORDS})|{_KEYS})[\\"'`*\]]{{0,4}}"""
+    rf"""(?:(?:\s(?:for|of|to|on|at|in)\s(?:[^\n:=,.;]|\.(?=\w)){{1,40}}?)?(?:{_SIGN})|(?P<beside>\s{{1,2}}|(?<=[\u3040-\u9fff])(?=[!-~]))){_VALUE}"""
 )
 #: After a value: "… as the database password", "… 是我的密码".
 LINK = r"""["'`]?(?:\s(?:as|is)(?:\s(?:the|my|our|your|a|new|old)){0,2}(?:\s[\w-]{1,20}){0,2}\s|\s?(?:作为|当作?|是|做)[\u4e00-\u9fff]{0,8})$"""
@@ -236,8 +252,10 @@ def looks_secret(value: str, match: re.Match[str]) -> bool:
     if len(value) < 5 or not is_plain_value(value):
         return False
     if match["beside"] is None:
-        return has_two(value) if len(value) > 5 else bool(match["password"]) and has_both(value)
-    return has_both(value) if match["password"] else is_random(value)
+        if len(value) <= 5:
+            return bool(match["password"]) and has_both(value)
+        return has_two(value) or is_machine_made(value)
+    return has_both(value) if match["password"] else is_machine_made(value)
 
 
 # ---- values that their place reveals --------------------------------------------------------------------------
@@ -250,30 +268,44 @@ TOKEN_RULES = (
         (
             r"(?a)https://(?:(?:\w{1,10}\.)?discord(?:app)?\.com/api/webhooks/\d{5,30}/[\w-]{20,120}|hooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9/_+-]{20,200}|hooks\.zapier\.com/hooks/catch/\d{3,12}/\w{4,20}"
             r"|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=[\w-]{10,80}|oapi\.dingtalk\.com/robot/send\?access_token=\w{20,100}|hook\.[a-z0-9]{2,5}\.make\.com/[a-z0-9]{20,60}"
-            r"|[\w.-]{4,100}/(?:[\w.-]{1,40}/){0,4}(?:web)?hooks?/(?:[\w-]{1,40}/){0,3}(?=[\w-]{0,120}\d)[\w-]{16,120})"
+            r"|[\w.-]{4,100}/(?:[\w.-]{1,40}/){0,4}(?:web)?hooks?/(?:[\w@-]{1,80}/){0,4}(?=[\w-]{0,120}\d)[\w-]{16,120})"
         ),
     ),
     Rule("jwt", ("eyj",), r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8,8000}+\.[A-Za-z0-9_-]{8,2000}+(?:\.[A-Za-z0-9_-]{8,8000}+){0,2}"),
+    Rule("key", ("/v",), r"(?i)https?://[\w.-]{4,100}/(?:api/)?v\d{1,2}/(?P<s>[A-Za-z0-9_-]{20,120})(?![A-Za-z0-9:@-])", is_machine_made),
+    Rule("key", ("login ", "authtoken ", "authenticate ", "unseal "), r"(?i)(?:login|authtoken|authenticate|unseal)(?:\s--?[\w-]{1,30}){0,3}\s{1,3}(?P<s>[A-Za-z0-9_+/=-]{20,200})(?![A-Za-z0-9:@.])", is_machine_made),
+    Rule("key", ("=",), r"""(?<![A-Za-z0-9_$])(?![A-Z0-9_]{0,60}(?:ID|HASH|SHA|SHA256|DIGEST|ETAG|COMMIT|REV|REF|VERSION|TAG|NONCE|CHECKSUM|INTEGRITY|FINGERPRINT|PATH|FILE|NAME|PUBLIC\w{0,10})=)[A-Z][A-Z0-9_]{2,60}=["']?(?P<s>[A-Za-z0-9_+/=-]{20,400})(?![A-Za-z0-9:/@.])""", is_random),
+    Rule("key", ("prod:", "dev:", "preview:"), r"(?<![A-Za-z0-9])(?:prod|dev|preview):[a-z0-9-]{3,60}\|(?P<s>[A-Za-z0-9+/=_-]{40,400})"),
+    Rule("nats seed", ("su", "sa", "so", "sn", "sc"), r"(?<![A-Za-z0-9])S[UAONC][A-Z2-7]{56}(?![A-Za-z0-9])"),
     Rule("telegram token", (":aa",), r"(?<![A-Za-z0-9_])\d{8,10}:AA[A-Za-z0-9_-]{30,40}(?![A-Za-z0-9_-])"),
     Rule("azure key", ("accesskey=", "accountkey=", "sig="), r"(?<![A-Za-z0-9_])(?:AccountKey|SharedAccessKey|sig)=(?P<s>[A-Za-z0-9+/%]{40,120}={0,2})"),
     Rule("mailchimp key", ("-us",), r"(?<![0-9a-f])[0-9a-f]{32}-us\d{1,2}(?!\d)"),
     Rule("braintree token", ("access_token$",), r"access_token\$(?:production|sandbox)\$[0-9a-z]{8,20}\$[0-9a-f]{32}"),
-    Rule("password hash", ("$2", "$5$", "$6$", "$y$", "$apr1$", "$argon2"), r"\$(?:2[aby]|5|6|y|apr1|argon2id?)\$[A-Za-z0-9./$=,+]{20,200}"),
+    Rule("password hash", ("$",), r"\$(?:2[aby]|[156789]|y|apr1|argon2id?|krb5[a-z]{2,8}|pbkdf2[a-z0-9-]{0,12}|scrypt)\$[A-Za-z0-9./$=,+@:*-]{20,2000}"),
     Rule(
         "secret",
-        ("_key", "_pat", "_auth", "_cred", "_ak", "_sk"),
-        r"""(?<![A-Za-z0-9])[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){0,6}_(?:KEY|PAT|AUTH|CREDS?|CREDENTIALS?|AK|SK)["']?\s{0,2}[:=]\s{0,2}["']?(?P<s>[^\s"']{12,400})""",
+        ("_key", "_pat", "_auth", "_cred", "_ak", "_sk", "_private", "_seed", "_pw"),
+        r"""(?<![A-Za-z0-9])[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){0,6}_(?:KEY|PAT|AUTH|CREDS?|CREDENTIALS?|AK|SK|PRIVATE|SEED|PW)["']?\s{0,2}[:=]\s{0,2}["']?(?P<s>[^\s"']{12,400})""",
         lambda value: has_both(value) and is_plain_value(value),
     ),
-    Rule("key", ("key:", "key=", "key is", "key：", 'key"', "key'", "key 是", "key是", "key 为"), r"""(?i)(?<!cache )(?<!object )(?<!primary )(?<!public )(?<!sort )key["']?\s{0,3}(?:[:=：]|\bis\b|是|为)\s{0,3}["'`]?(?P<s>[A-Za-z0-9_+/=-]{24,400})(?![A-Za-z0-9:/])""", _is_long_value),
+    Rule(
+        "key",
+        ("key", "secret", "token", "private", "access", "auth", "api", "pat"),
+        (
+            r"(?i)(?:(?<!cache[ _-])(?<!object[ _-])(?<!primary[ _-])(?<!public[ _-])(?<!sort[ _-])(?<!foreign[ _-])(?<!partition[ _-])(?<!idempotency[ _-])(?<!routing[ _-])(?<!host[ _-])(?<!s3[ _-])(?<!pub)(?<!hot)key(?:\s\d{1,2}(?=:))?"
+            r"""|secret|token|private|(?<!last[ _-])access|(?<![a-z])auth|(?<![a-z])(?:api|pat))[\\"'`*\]]{0,4}(?:\s{0,12}(?:[:=：＝]|->|=>|\bis\b|是|为)?\s{0,12}|[_.-])[\\"'`]{0,3}"""
+            r"(?P<s>(?!AAAA[BCE])[A-Za-z0-9+/][A-Za-z0-9_+/.-]{15,3000}={0,2})(?![A-Za-z0-9:/@=])"
+        ),
+        is_machine_made,
+    ),
     Rule("key", ('"auth"', "'auth'"), r"""["']auth["']\s{0,2}:\s{0,2}["'](?P<s>[A-Za-z0-9+/=]{16,400})["']""", _has_digit),
-    Rule("key", ("key=", "code=", "signature=", "auth=", "credential="), r"(?i)[?&](?:[\w-]{0,30}key|code|[\w-]{0,20}signature|[\w-]{0,20}auth)=(?P<s>[A-Za-z0-9%._~+/=-]{16,400})", _has_digit),
+    Rule("key", ("key=", "code=", "signature=", "auth=", "credential=", "appid=", "app_id=", "access=", "sig="), r"(?i)[?&](?:[\w-]{0,30}key|code|app_?id|access|sig|[\w-]{0,20}signature|[\w-]{0,20}auth)=(?P<s>[A-Za-z0-9%._~+/=-]{16,400})", _has_digit),
     Rule("private key", ("client-key-data",), r"client-key-data:\s{0,4}(?P<s>[A-Za-z0-9+/=]{20,20000})"),
     Rule("cookie", ("sid=", "sessid=", "sessionid=", "session=", "session_id=", "session-id=", "session_token=", "session-token="), r"(?i)(?:sess(?:ion)?[A-Za-z0-9_.-]{0,20}|connect\.sid)=(?P<s>[A-Za-z0-9%._-]{16,200})", _has_digit),
     Rule(
         "bearer token",
         ("bearer", "authorization"),
-        r"""(?i)(?<![a-z])(?:bearer(?:\s{1,3}|[\w-]{0,8}\(["'])|authorization["']?\s{0,2}[:=]\s{0,2}["']?(?:(?:basic|token|digest|apikey|api-key)\s{1,3})?)(?P<s>[A-Za-z0-9._~+/-]{16,2000}={0,2})""",
+        r"""(?i)(?<![a-z])(?:bearer(?:\s{1,3}|[\w-]{0,8}\(["'])|authorization["']?\s{0,2}[:=]\s{0,2}["']?(?:[a-z][\w-]{1,30}\s{1,3})?(?:(?:token|key|credential|apikey)=["]?)?)(?P<s>[A-Za-z0-9._~+/:-]{12,2000}={0,2})""",
         _has_digit,
     ),
 )  # fmt: skip
@@ -281,6 +313,8 @@ TOKEN_RULES = (
 LONG_RULES = (
     Rule("discord token", (), r"(?<![A-Za-z0-9_])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}"),
     Rule("key", (), r"(?<![A-Za-z0-9])(?:[0-9a-f]{32}FFFFNRAL|AA[0-9a-f]{40}-NRMA|1000(?:\.[0-9a-f]{32}){2}|00[A-Za-z0-9]{13}![A-Za-z0-9_.]{80,120}|5A(?i:ep)861[A-Za-z0-9._=]{80,200})(?![A-Za-z0-9])"),
+    Rule("key", (), r"(?<![A-Za-z0-9/+_-])sk[A-Za-z0-9]{80,300}(?![A-Za-z0-9/+_=-])", is_random),
+    Rule("azure key", (), r"(?<![A-Za-z0-9])(?:[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}|[A-Za-z0-9]{52}JQQJ9[A-Za-z0-9]{20,30})(?![A-Za-z0-9])"),
     Rule("wallet key", (), r"(?<![A-Za-z0-9])[5KL][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-z0-9])", is_random),
 )  # fmt: skip
 PROSE_RULES = (
@@ -295,6 +329,9 @@ PROSE_RULES = (
         ),
     ),
     Rule("password", ("://",), r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\[\]]{0,100}:(?P<s>[^\s/@]{1,200})@", _no_variable),
+    Rule("password", ("password", "pwd"), r"(?i)(?<=;)\s{0,2}(?:password|pwd)\s{0,2}=\s{0,2}(?P<s>[^;\"'\s]{3,200})", _no_variable),
+    Rule("password", ("password", "pwd"), r"(?i)(?<![\w.])(?:password|pwd)\s{0,2}=\s{0,2}(?P<s>[^;\"'\s]{3,200})(?=;\s{0,2}[a-z][a-z _-]{1,30}=)", _no_variable),
+    Rule("password", ("password", "passwort", "密码", "密碼"), r"""(?i)(?:passwor[dt]\s(?:is|was|ist)|密[码碼][是为])\s{0,2}["'“「](?P<s>(?!(?:required|optional|string|password|none|null|empty|incorrect|invalid|wrong|weak|strong|expired|changed|hidden|secret)["'”」])[^\s"'“”「」]{4,60})["'”」]"""),
     Rule("password", ("wifi:",), r"WIFI:(?:[A-Z]:[^;\n]{0,60};){0,4}P:(?P<s>[^;\n]{3,80});"),
     Rule(
         "password",
@@ -306,7 +343,7 @@ PROSE_RULES = (
             r"""|mysql\w{0,10}\s[^\n]{0,60}?(?<=\s)-p(?=["']?[^\s"'])|sshpass\s{1,3}-p\s{0,3}|docker\s{1,3}login\s[^\n]{0,80}?-p\s{1,3}"""
             r"|htpasswd\s{1,3}-\w{0,4}b\w{0,3}\s{1,3}\S{1,100}\s{1,3}\S{1,60}\s{1,3}|redis-cli\s[^\n]{0,60}?-a\s{1,3}|net user \S{1,40}\s{1,3}"
             r"""|openssl\s[^\n]{0,80}?pass:|cmdkey\s[^\n]{0,80}?/pass:|ldap\w{1,10}\s[^\n]{0,80}?-w\s{1,3}|smbclient\s[^\n]{0,80}?-U\s{1,3}[^\s%]{1,60}%"""
-            r"""|unzip\s[^\n]{0,40}?-P\s{0,2}|7z\w?\s[^\n]{0,40}?(?<=\s)-p|az login\s[^\n]{0,120}?(?<=\s)-p\s{1,3}|identified by\s{1,3}|ConvertTo-SecureString\s{1,3})["']?(?P<s>[^\s"'/][^\s"']{2,200})"""
+            r"""|unzip\s[^\n]{0,40}?-P\s{0,2}|7z\w?\s[^\n]{0,40}?(?<=\s)-p|az login\s[^\n]{0,120}?(?<=\s)-p\s{1,3}|identified by\s{1,3}(?=['\x22])|ConvertTo-SecureString\s{1,3})["']?(?P<s>[^\s"'/][^\s"']{2,200})"""
         ),
         _no_variable,
     ),
@@ -319,6 +356,7 @@ PROSE_RULES = (
             r"""["'“]?(?P<s>(?:\d{0,2}\.? ?[a-z]{3,8}[ ,\n]{1,3}){11,23}[a-z]{3,8})"""
         ),
     ),
+    Rule("code", ("code is", "code:"), r"(?i)\b(?:your|verification|security|login|sms|one-time|2fa) (?:[a-z]{1,12} )?code(?:\sis|:)\s{0,2}(?P<s>\d{6,8})(?!\d)"),
     Rule("security code", ("cvv", "cvc", "安全码"), r"(?i)(?:(?<![a-z])cv[vc]2?\b|安全码)[^\n\d]{0,12}(?P<s>\d{3,4})(?!\d)"),
     Rule("security number", ("ssn", "social security"), r"(?i)\b(?:ssn|social security)\b[^\n\d]{0,24}(?P<s>\d{3}-\d{2}-\d{4})(?!\d)"),
 )  # fmt: skip
