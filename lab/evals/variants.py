@@ -40,9 +40,10 @@ PARTS: Mapping[str, Variant] = {
     "weighted": Variant("weighted", {"search.fusion": "rrf"}),
 }
 
-#: Values among which the cross-validation chooses: the weight of meaning against words, and that of the reranker.
+#: Values among which the cross-validation chooses: the weight of meaning against words, and how much of the reranker's
+#: weight counts.
 VECTOR_WEIGHTS = (0.5, 0.6, 0.7)
-RERANK_WEIGHTS = (0.2, 0.4, 0.8)
+RERANK_SHARES = (0.5, 1.0, 2.0)
 
 
 def without(part: str, sample: int | None) -> Variant:
@@ -57,8 +58,8 @@ def grid(sample: int | None) -> list[Variant]:
         Variant(
             f"vector {vector:g}, rerank {rerank:g}",
             {"search.vector_weight": vector, "search.text_weight": round(1 - vector, 6)},
-            {"rerank_weight": rerank},
+            {"rerank_share": rerank},
             sample,
         )
-        for vector, rerank in product(VECTOR_WEIGHTS, RERANK_WEIGHTS)
+        for vector, rerank in product(VECTOR_WEIGHTS, RERANK_SHARES)
     ]

@@ -113,7 +113,7 @@ class SearchSettings(Section):
     )
     reranker: Annotated[str, offered("rerankers", "bundled", noun="reranker")] = Field(
         default="bundled",
-        description="The model that reads them: `bundled`, or one that an extension offers.",
+        description="The model that reads them: `bundled`, or [your own](embedders.md#bring-a-reranker).",
     )
     snippet_chars: Whole = Field(
         default=700, ge=40, le=100_000, description="Maximum number of characters in a snippet."

@@ -293,7 +293,7 @@ def _find(
     passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
     reading = _read(context, text, passing, reranker)
     best = _once(_reread(passing, reading))[:limit]
-    hits = [one.hit(terms, legs.words, reading.logits.get(one.scored.rowid)) for one in best]
+    hits = [one.hit(terms, legs.words, reading.calibrated(one.scored.rowid)) for one in best]
     model = context.embedder.identity.model if context.embedder else ""
     sure = confidences([(hit.explain, hit.score) for hit in hits], model, text)
     return FoundEntries(

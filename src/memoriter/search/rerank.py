@@ -66,6 +66,14 @@ class Reading:
     #: By row. Candidates that the budget cut are left out.
     logits: Mapping[int, float] = field(default_factory=dict)
     degraded: str | None = None
+    #: The weight of the model that read them, relative to 1 for the first stage.
+    weight: float = WEIGHT
+    #: Whether a logit means the same in every answer, so that it tells how sure a hit is.
+    is_calibrated: bool = True
+
+    def calibrated(self, row: int) -> float | None:
+        """Return the logit of a row, if it was read and means the same in every answer."""
+        return self.logits.get(row) if self.is_calibrated else None
 
 
 class Reranker:
@@ -249,13 +257,14 @@ def text_of(chunk: Chunk, matched: Callable[[], Collection[str]]) -> str:
     return f"{' > '.join(chunk.headings)}\n{text}" if chunk.headings else text
 
 
-def blend(scored: Iterable[Scored], reading: Reading, weight: float = WEIGHT) -> list[Scored]:
+def blend(scored: Iterable[Scored], reading: Reading, share: float = 1.0) -> list[Scored]:
     """Add the reranker's part to the scores, best first. A row that was not read keeps its place behind the others.
 
-    The parts of the first stage and the reranker's part are weighted so that a score stays between 0 and 1.
+    ``share`` says how much of the reranker's weight counts. All weights together stay 1, and so does the largest score.
     """
     if not reading.logits:
         return list(scored)
+    weight = share * reading.weight
     blended = [_blend(item, reading.logits.get(item.rowid), weight) for item in scored]
     return sorted(blended, key=lambda item: (-item.score, item.rowid))
 

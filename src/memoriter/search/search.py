@@ -34,7 +34,7 @@ from memoriter.search.rank import (
     keyword_leg,
     vector_leg,
 )
-from memoriter.search.rerank import CANDIDATES, DATED_SHARE, WEIGHT, Reading, blend, text_of
+from memoriter.search.rerank import CANDIDATES, DATED_SHARE, Reading, blend, text_of
 from memoriter.search.shape import Neighbours, Place, unknown_identifiers
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.sentences import join
@@ -90,7 +90,7 @@ class Options:
     #: 0 switches a part off, so that an evaluation can measure what it contributes.
     context_share: float = CONTEXT_SHARE
     date_weight: float = DATE_WEIGHT
-    rerank_weight: float = WEIGHT
+    rerank_share: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class Searcher:
             found = _Shortlist(self.index, candidates)
             reading = self._read(query, found, ranked)
             share = DATED_SHARE if candidates.names_a_date else 1.0
-            blended = blend(ranked, reading, share * self.options.rerank_weight)
+            blended = blend(ranked, reading, share * self.options.rerank_share)
             passing = self._choose(found, blended, min_score, limit)
             near = {item.rowid: around[item.rowid].nearest for item in passing[: DEPTH * limit]}
             places = self._shape(found, near, ranked, passing[: DEPTH * limit], limit)
@@ -336,7 +336,7 @@ class Searcher:
                 self.options.fusion,
                 parts,
                 matched,
-                reading.logits.get(item.rowid),
+                reading.calibrated(item.rowid),
                 found.coverage(matched),
             ),
             chunk_id=found.chunks[item.rowid].id,

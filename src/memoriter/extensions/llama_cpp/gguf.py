@@ -133,35 +133,46 @@ class LlamaCpp:
         return run
 
     def _from_xllamacpp(self) -> Runner:
-        xllamacpp = client_library("xllamacpp", "llama-cpp")
-        settings = xllamacpp.CommonParams()
-        settings.model.path = str(self.path)
-        settings.embedding = True
-        settings.warmup = False
-        settings.verbosity = 0
-        settings.n_parallel = 1
-        settings.n_ctx = settings.n_batch = settings.n_ubatch = self._context
-        if self._threads:
-            settings.cpuparams.n_threads = self._threads
-        if self._pooling is not None:
-            settings.pooling_type = xllamacpp.llama_pooling_type(self._pooling)
-        # It also listens on a local port, which no other program may use.
-        settings.api_keys = [secrets.token_urlsafe(32)]
-        server = xllamacpp.Server(settings)
-        return lambda text: _answer(server.handle_embeddings({"input": [text]}))
+        server = open_xllamacpp(self.path, self._context, self._pooling, self._threads)
+        return lambda text: answer_of(server.handle_embeddings({"input": [text]}))["data"][0]["embedding"]
+
+
+def open_xllamacpp(
+    path: Path, context: int, pooling: int | None, threads: int = 0, *, extra: str = "llama-cpp"
+) -> Any:
+    """Return llama.cpp's server in this process, which computes vectors or scores with the model of a file."""
+    xllamacpp = client_library("xllamacpp", extra)
+    settings = xllamacpp.CommonParams()
+    settings.model.path = str(path)
+    settings.embedding = True
+    settings.warmup = False
+    settings.verbosity = 0
+    settings.n_parallel = 1
+    settings.n_ctx = settings.n_batch = settings.n_ubatch = context
+    if threads:
+        settings.cpuparams.n_threads = threads
+    if pooling is not None:
+        settings.pooling_type = xllamacpp.llama_pooling_type(pooling)
+    # It also listens on a local port, which no other program may use.
+    settings.api_keys = [secrets.token_urlsafe(32)]
+    try:
+        return xllamacpp.Server(settings)
+    except (RuntimeError, ValueError, OSError) as error:
+        raise EmbedderUnavailable(f"{path} cannot be loaded: {error}") from error
 
 
 class _TooLong(EmbeddingError):
     """The text has more tokens than the context."""
 
 
-def _answer(answer: Any) -> Any:
+def answer_of(answer: Any) -> Any:
+    """Return an answer of llama.cpp, or raise what it says about the failure."""
     if "error" in answer:
         message = str(answer["error"].get("message", answer["error"]))[:200]
         raise (_TooLong if "too large" in message else EmbeddingError)(
             f"llama.cpp failed on a text: {message}"
         )
-    return answer["data"][0]["embedding"]
+    return answer
 
 
 def read_header(path: Path) -> dict[str, Any]:

@@ -72,10 +72,10 @@ class VendorEmbedder:
         self.model = spec.model or self.default_model
         #: The dimensions to request, if they differ from those of the model.
         self.shortened = self.shorten_to(spec.dimensions)
-        is_local = _is_local(self.base_url)
-        self.query_s = spec.local_query_s if is_local else spec.query_s
-        self.batch_s = spec.local_batch_s if is_local else spec.batch_s
-        self._redacts = spec.redact == "always" or (spec.redact == "remote" and not is_local)
+        on_this_machine = is_local(self.base_url)
+        self.query_s = spec.local_query_s if on_this_machine else spec.query_s
+        self.batch_s = spec.local_batch_s if on_this_machine else spec.batch_s
+        self._redacts = spec.redact == "always" or (spec.redact == "remote" and not on_this_machine)
         self._retries = MAX_RETRIES if spec.retries is None else spec.retries
         self._is_named = self.provider in spec.base_urls
         self._client: Any = None
@@ -229,7 +229,7 @@ class WithoutRetry:
         return self._embedder.run(texts, "document", self._embedder.query_s, 0)
 
 
-def _is_local(url: str | None) -> bool:
+def is_local(url: str | None) -> bool:
     """Return whether a URL is on this machine."""
     host = (urlsplit(url).hostname or "") if url else ""
     try:
