@@ -16,7 +16,7 @@ class ProjectSettings(Section):
         "the branch is merged. Statements about you, and what you ask to remember, are used everywhere. If "
         "`entries.approval` is on, you decide instead.",
     )
-    trunks: list[str] = Field(
-        default=["main", "master", "trunk", "develop", "dev"],
+    trunks: tuple[str, ...] = Field(
+        default=("main", "master", "trunk", "develop", "dev"),
         description="The branches whose statements are used everywhere. The default branch of `origin` is one too.",
     )
