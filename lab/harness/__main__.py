@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memoriter.config import load
+from memoriter.extensions.serving.server import GatewayServer
 from memoriter.server.http.gateway import SettingsLoader
-from memoriter.server.http.serve import GatewayServer
 
 HERE = Path(__file__).parent
 MESSAGES = [

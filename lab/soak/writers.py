@@ -138,9 +138,9 @@ def cli(home: Home, seed: int, acknowledge: Acknowledge) -> None:
 def http_(home: Home, seed: int, acknowledge: Acknowledge) -> None:
     """Write through a gateway: entries, notes and captures."""
     from memoriter.config import load
+    from memoriter.extensions.serving.server import GatewayServer
     from memoriter.server.http.auth import Tokens
     from memoriter.server.http.gateway import SettingsLoader
-    from memoriter.server.http.serve import GatewayServer
 
     token = Tokens(home.home).create("write")[1]
     reading, writing = os.pipe()

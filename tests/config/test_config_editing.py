@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memoriter.config import load
-from memoriter.config.editing import set_value
 from memoriter.errors import ConfigError
+from memoriter.extensions.settings.editing import set_value
 from memoriter.extensions.settings.values import complete_key, save_value, unset_value
 
 FILE = """\

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 
 from memoriter.config import load
+from memoriter.extensions.serving.server import GatewayServer
 from memoriter.server.http.gateway import SettingsLoader
-from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.tool import Access
 
 #: Long, because machines that run tests are often busy.

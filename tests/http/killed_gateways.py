@@ -19,10 +19,10 @@ from pathlib import Path
 import httpx
 
 from memoriter.config import load
+from memoriter.extensions.serving.server import GatewayServer
 from memoriter.server.http import observe
 from memoriter.server.http.auth import Tokens
 from memoriter.server.http.gateway import SettingsLoader
-from memoriter.server.http.serve import GatewayServer
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Call, Shape, Tool
 from memoriter.tools.turns import TurnsArguments

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from memoriter import Memory
 from memoriter.cli.app import app
 from memoriter.errors import MemoriterError, NotFound
-from memoriter.server.http.serve import find_running, listen
+from memoriter.extensions.serving.server import find_running, listen
 
 SOAK = bool(os.environ.get("MEMORITER_SOAK"))
 KILLS = 60 if SOAK else 2

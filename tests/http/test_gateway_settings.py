@@ -149,7 +149,7 @@ def test_loopback_addresses_are_recognized() -> None:
 def test_listening_on_a_network_address_prints_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memoriter.server.http.serve import GatewayServer
+    from memoriter.extensions.serving.server import GatewayServer
 
     monkeypatch.setattr(GatewayServer, "run", lambda self, on_ready: self._socket.close())
     given = ["--home", str(tmp_path / "home"), "--workspace", str(tmp_path), "serve", "--port", "0"]

@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoriter.config.editing import set_value
 from memoriter.config.loading import RESTORE_MARKER, check_text
 from memoriter.errors import BackupError, ConfigError, NotFound, PathRefused
 from memoriter.extensions.backup.archive import CONFIG, Archive, open_archive
@@ -32,6 +31,7 @@ from memoriter.extensions.backup.checking import (
 )
 from memoriter.extensions.backup.copying import check_database
 from memoriter.extensions.backup.creating import DERIVED, TRANSIENT
+from memoriter.extensions.settings.editing import set_value
 from memoriter.files import durable
 from memoriter.files.paths import open_folder, open_inside
 from memoriter.files.platform import sync_file, sync_path

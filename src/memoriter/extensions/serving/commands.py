@@ -12,7 +12,7 @@ from memoriter.cli.context import Json
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.server.http.serve import GatewayServer
+    from memoriter.extensions.serving.server import GatewayServer
 
 serve_command, open_command = (typer.Typer(add_completion=False) for _ in range(2))
 token_app = typer.Typer(
@@ -49,9 +49,9 @@ def serve(
 
         serve_lines(ReloadingAgent(context.obj.settings, slot="memory-full"))
         return
+    from memoriter.extensions.serving.server import GatewayServer
     from memoriter.server.http import observe
     from memoriter.server.http.gateway import SettingsLoader
-    from memoriter.server.http.serve import GatewayServer
 
     overrides = {"gateway.host": host, "gateway.port": port}
     settings = context.obj.settings(**overrides)
@@ -93,9 +93,9 @@ def _print_details(server: GatewayServer, link: str, secret: str | None, as_json
 @open_command.command(epilog="Example: memoriter open")
 def open_(context: typer.Context, as_json: Json = False) -> None:
     """Print a new single-use link to the web page. The gateway must be running."""
+    from memoriter.extensions.serving.server import find_running
     from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tickets
-    from memoriter.server.http.serve import find_running
 
     settings = context.obj.settings()
     address = find_running(settings.home)

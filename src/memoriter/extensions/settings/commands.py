@@ -119,8 +119,8 @@ def _change_collections(
     options: GlobalOptions, change: Callable[[dict[str, object]], dict[str, object]]
 ) -> None:
     """Change the collections in the owner's settings file."""
-    from memoriter.config.editing import change_value
     from memoriter.config.loading import owner_path
+    from memoriter.extensions.settings.editing import change_value
 
     path = owner_path(options.config, options.arguments())
     change_value(path, "collections", lambda known: change(known if isinstance(known, dict) else {}))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memoriter.config.editing import remove_value, set_value
 from memoriter.config.fields import did_you_mean, nearest
 from memoriter.config.layers import allows_none, canonical, from_file, is_secret, read
 from memoriter.config.loading import check_text
 from memoriter.config.settings import keys
 from memoriter.config.yaml_file import parse
 from memoriter.errors import ConfigError
+from memoriter.extensions.settings.editing import remove_value, set_value
 from memoriter.files import durable
 
 

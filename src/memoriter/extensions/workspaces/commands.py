@@ -79,7 +79,7 @@ def add(
 @app.command("use", epilog="Example: memoriter workspace use work")
 def use(context: typer.Context, name: Name, as_json: Json = False) -> None:
     """Make a workspace the default: commands outside of any workspace use it."""
-    from memoriter.config.editing import change_value
+    from memoriter.extensions.settings.editing import change_value
 
     folder = _find(context.obj.settings(), name)
     change_value(_settings_file(context.obj), "workspace", lambda _: str(folder))
@@ -116,7 +116,7 @@ def _default(options: GlobalOptions) -> Path | None:
 
 
 def _change(options: GlobalOptions, change: object) -> None:
-    from memoriter.config.editing import change_value
+    from memoriter.extensions.settings.editing import change_value
 
     def apply(known: object) -> object:
         return change(known if isinstance(known, dict) else {})  # type: ignore[operator]

@@ -240,7 +240,7 @@ def _create_file(file: Path, text: str, mode: int) -> bool:
 
 def _index_all_notes(settings: Settings) -> bool:
     """Add the workspace itself to the extra paths in its settings file. Return whether the file changed."""
-    from memoriter.config.editing import change_value
+    from memoriter.extensions.settings.editing import change_value
 
     marker = settings.workspace / MARKER
     if settings.workspace.resolve() in settings.files.extra_paths:
@@ -255,8 +255,8 @@ def _index_all_notes(settings: Settings) -> bool:
 
 def _set_default(options: GlobalOptions, workspace: Path, *, replace_other: bool) -> list[Path]:
     """Write the workspace to the owner's settings file, for commands that run elsewhere; return the changed file."""
-    from memoriter.config.editing import change_value
     from memoriter.config.loading import owner_path
+    from memoriter.extensions.settings.editing import change_value
 
     if any(os.environ.get(name) for name in WORKSPACE_VARIABLES) and not replace_other:
         return []
