@@ -24,7 +24,7 @@ LAZY_MODULES = [
     *("agent.plugins", "embedding", "entries.collection", "entries.search", "llm.chat"),
     *("notes.extractive", "notes.summary", "recall.inject", "search.search"),
     *("entries.collection", "resident.calls", "sessions.seen_turns", "store.ledger", "store.vectors.scan"),
-    *("cli.app", "cli.entry_tables", "cli.render", "importing", "tools.doctor", "tools.table"),
+    *("cli.app", "cli.entry_tables", "cli.render", "extensions.importing", "tools.doctor", "tools.table"),
 ]
 importlib.import_module("typer._adapters")  # of typer, when it reads the first option
 for name in LAZY_MODULES:

@@ -1,4 +1,7 @@
-"""Hosts: programs that run an agent, and how each is connected to the memory. An extension offers each one."""
+"""Hosts: programs that run an agent, how each is connected to the memory, and what was imported from it.
+
+An extension offers each one.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,48 @@ from typing import TYPE_CHECKING, Literal, NoReturn, Protocol
 
 from memoriter.errors import BadArgument
 from memoriter.extension import offers, suggest
+from memoriter.records import Imported
 
 if TYPE_CHECKING:
     from memoriter.agent.agent import Agent
     from memoriter.config import Settings
-    from memoriter.importing.copying import ImportReport
     from memoriter.memory import Memory
     from memoriter.resident.calls import Unanswered
     from memoriter.resident.command_line import HookCommand
+
+
+#: What copying a file means: it is new, the same, longer than the existing one, or in conflict with another.
+ImportAction = Literal["new", "same", "grown", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportStep:
+    """One file of another program, and what is done with it."""
+
+    kind: Literal["note", "session"]
+    source: Path
+    target: Path
+    action: ImportAction
+    #: The reason why it was skipped.
+    note: str = ""
+    #: The title of a conversation, and the digest of its transcript.
+    title: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The result of an import from another program."""
+
+    program: str
+    home: Path
+    agent: str
+    steps: tuple[ImportStep, ...]
+    entries: Imported
+    remarks: tuple[str, ...] = ()
+    dry_run: bool = False
+    #: Conversations that cannot be read.
+    damaged: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "async_memory": SHARED | {"memory", "entries", "notes", "sessions", "embedding", "config"},
     "agent": SHARED | {"memory", "build", "config", "index", "notes", "sessions", "recall", "text"},
-    "hosts": SHARED | {"memory", "agent", "config", "importing", "resident"},
-    "tools": SHARED | {"memory", "agent", "config", "importing"},
-    "importing": SHARED | {"memory", "text"},
+    "hosts": SHARED | {"memory", "agent", "config", "resident"},
+    "tools": SHARED | {"memory", "agent", "config"},
     "extensions": SHARED
     | LEAVES
     | {
@@ -91,7 +90,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tools",
         "config",
         "resident",
-        "importing",
         "hosts",
         "server",
         "testing",
@@ -104,7 +102,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "tools",
         "server",
         "hosts",
-        "importing",
         "config",
         "resident",
         "recall",

@@ -17,9 +17,9 @@ from memoriter import Memory
 from memoriter.cli.app import app
 from memoriter.errors import MemoriterError, NotFound, SourceError, WriteError
 from memoriter.extensions.claude_code.transcripts import import_claude_code
+from memoriter.extensions.importing import import_export
 from memoriter.extensions.openclaw.importing import import_openclaw
-from memoriter.importing import import_export
-from memoriter.importing.copying import ImportReport
+from memoriter.hosts import ImportReport
 from memoriter.records import Imported, Selection
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.toolbox import Toolbox
@@ -539,7 +539,7 @@ def test_what_chatgpt_says_after_browsing_is_not_its_own(memory: Memory, tmp_pat
 def test_an_archive_that_expands_without_end_is_refused(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memoriter.importing.MAX_TEXT_BYTES", 1 << 20)
+    monkeypatch.setattr("memoriter.extensions.importing.MAX_TEXT_BYTES", 1 << 20)
     path = tmp_path / "export.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("conversations.json", b" " * (1 << 21))

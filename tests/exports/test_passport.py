@@ -9,8 +9,8 @@ import pytest
 
 import memoriter
 from memoriter import Memory
+from memoriter.extensions.importing import import_export
 from memoriter.extensions.passport import formats
-from memoriter.importing import import_export
 
 
 def opened(folder: Path) -> Memory:

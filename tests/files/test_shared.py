@@ -16,9 +16,9 @@ from memoriter.extensions.anthropic.agent_folder import AgentFolder
 from memoriter.extensions.hooks.capture import session_progress, session_queue
 from memoriter.extensions.hooks.progress import SessionState
 from memoriter.extensions.hooks.queue import SessionRequest
+from memoriter.extensions.importing import import_export
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
-from memoriter.importing import import_export
 from memoriter.llm.chat import Budgeted
 from memoriter.records import Selection, Turn
 from memoriter.server.http.auth import Tickets, Tokens

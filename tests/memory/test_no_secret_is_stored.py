@@ -12,8 +12,8 @@ import pytest
 from memoriter import Memory
 from memoriter.extensions.hooks.progress import SessionProgress, SessionState
 from memoriter.extensions.hooks.queue import SessionQueue, SessionRequest
-from memoriter.importing import import_export
-from memoriter.importing.copying import copy_file, plan_copy
+from memoriter.extensions.importing import import_export
+from memoriter.extensions.importing.copying import copy_file, plan_copy
 from memoriter.records import Turn
 from memoriter.text.encoding import slug
 

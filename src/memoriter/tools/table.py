@@ -13,7 +13,6 @@ from memoriter.extension import offers
 from memoriter.tools import (
     entries,
     entry_changes,
-    exchange,
     health,
     notes,
     recalls,
@@ -26,7 +25,7 @@ from memoriter.tools.toolbox import TOOLS, Toolbox
 if TYPE_CHECKING:
     from memoriter.memory import Memory
 
-_MODULES = (search, turns, entries, entry_changes, exchange, notes, recalls, health)
+_MODULES = (search, turns, entries, entry_changes, notes, recalls, health)
 
 OPERATIONS: Mapping[str, Tool] = {
     **TOOLS,

@@ -7,12 +7,13 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.importing import Source, report_of
-from memoriter.importing.copying import ImportStep, copy_file, plan_copy
+from memoriter.extensions.importing import Source, report_of
+from memoriter.extensions.importing.copying import copy_file, plan_copy
+from memoriter.hosts import ImportStep
 from memoriter.records import Imported
 
 if TYPE_CHECKING:
-    from memoriter.importing.copying import ImportReport
+    from memoriter.hosts import ImportReport
     from memoriter.memory import Memory
 
 #: Maximum number of notes.

@@ -9,10 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from memoriter.importing import Conversation, Said, Source, import_conversations, import_statements, seconds
+from memoriter.extensions.importing import (
+    Conversation,
+    Said,
+    Source,
+    import_conversations,
+    import_statements,
+    seconds,
+)
 
 if TYPE_CHECKING:
-    from memoriter.importing.copying import ImportReport
+    from memoriter.hosts import ImportReport
     from memoriter.memory import Memory
 
 #: Kinds of content that a person or the model wrote. Others are code runs, search results and thoughts.

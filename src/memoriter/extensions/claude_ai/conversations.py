@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from memoriter.importing import Conversation, Said, Source, import_conversations, seconds
+from memoriter.extensions.importing import Conversation, Said, Source, import_conversations, seconds
 from memoriter.records import Imported
 
 if TYPE_CHECKING:
-    from memoriter.importing.copying import ImportReport
+    from memoriter.hosts import ImportReport
     from memoriter.memory import Memory
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.errors import NotFound
-from memoriter.importing import NamedImporter
-from memoriter.importing.copying import ImportReport, copy_file, plan_copy
+from memoriter.extensions.importing import NamedImporter
+from memoriter.extensions.importing.copying import copy_file, plan_copy
+from memoriter.hosts import ImportReport
 from memoriter.records import Imported
 
 if TYPE_CHECKING:

@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memoriter.errors import SourceError
-from memoriter.importing import SQLITE_MAGIC, Conversation, Said, Source, report_of, seconds, write_sessions
+from memoriter.extensions.importing import (
+    SQLITE_MAGIC,
+    Conversation,
+    Said,
+    Source,
+    report_of,
+    seconds,
+    write_sessions,
+)
 from memoriter.records import Imported
 
 if TYPE_CHECKING:
-    from memoriter.importing.copying import ImportReport
+    from memoriter.hosts import ImportReport
     from memoriter.memory import Memory
 
 Row = Mapping[str, Any]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from memoriter.extensions.importing import Source, import_statements, report_of
 from memoriter.extensions.passport.formats import lines_of_mem0
-from memoriter.importing import Source, import_statements, report_of
 
 if TYPE_CHECKING:
-    from memoriter.importing.copying import ImportReport
+    from memoriter.hosts import ImportReport
     from memoriter.memory import Memory
 
 #: Characters in which the first record must be.

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import NotFound, SourceError, WriteError, install_command
+from memoriter.extensions.importing import NamedImporter
+from memoriter.extensions.importing.copying import SealedTranscript, copy_file, plan_copy
 from memoriter.extensions.openclaw.database import OpenClawSession, open_sessions
 from memoriter.extensions.openclaw.home import CORE_NOTES, HOME, Home, is_home, is_workspace
-from memoriter.importing import NamedImporter
-from memoriter.importing.copying import ImportReport, ImportStep, SealedTranscript, copy_file, plan_copy
+from memoriter.hosts import ImportReport, ImportStep
 from memoriter.memory import parts_of
 from memoriter.records import Imported
 from memoriter.sentences import Sentence

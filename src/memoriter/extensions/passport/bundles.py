@@ -8,13 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memoriter.extensions.importing import Source, report_of
+from memoriter.extensions.importing.copying import copy_file, plan_copy
 from memoriter.extensions.passport.formats import OURS, concept, lines_of_markdown
-from memoriter.importing import Source, report_of
-from memoriter.importing.copying import ImportStep, copy_file, plan_copy
+from memoriter.hosts import ImportStep
 from memoriter.records import Imported
 
 if TYPE_CHECKING:
-    from memoriter.importing.copying import ImportReport
+    from memoriter.hosts import ImportReport
     from memoriter.memory import Memory
 
 #: Maximum number of concepts.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memoriter.extension import Extension, Offer
 
 _COMMANDS = "memoriter.extensions.programs.commands"
+_OPERATIONS = "memoriter.extensions.importing.operations"
 
 extension = Extension(
     name="programs",
@@ -19,5 +20,10 @@ extension = Extension(
         "uninstall": Offer(f"{_COMMANDS}:uninstall_command", group="Agents"),
         "hook": Offer(f"{_COMMANDS}:hook_command", group="Agents"),
         "process-queue": Offer(f"{_COMMANDS}:queue_command", group="Agents"),
+    },
+    operations={
+        "entries.export": Offer(f"{_OPERATIONS}:export"),
+        "entries.import": Offer(f"{_OPERATIONS}:import_"),
+        "entries.undo_import": Offer(f"{_OPERATIONS}:undo_import"),
     },
 )

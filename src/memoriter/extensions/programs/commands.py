@@ -15,8 +15,7 @@ from memoriter.extensions.workspaces.setup import create_files
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.hosts import Host, InstallReport, InstallRequest
-    from memoriter.importing.copying import ImportAction, ImportReport
+    from memoriter.hosts import Host, ImportAction, ImportReport, InstallReport, InstallRequest
     from memoriter.records import Imported
 
 #: Endings of notes, which are not imported.
@@ -58,7 +57,8 @@ def import_(
     """Import an export, or the memory of another program. Existing data is kept."""
     from memoriter.errors import MemoriterError
     from memoriter.extension import offers
-    from memoriter.importing import import_export, import_from
+    from memoriter.extensions.importing import import_export, import_from
+    from memoriter.extensions.importing.operations import ImportResult
 
     program = str(source) if folder is not None or not source.is_file() else ""
     programs = offers("importers")
@@ -80,7 +80,7 @@ def import_(
     is_simple = not (named or report.steps or dry_run)
     render.show(
         as_json,
-        lambda tools: _report_of(named) if named else tools.exchange.ImportResult.of(report),
+        lambda _: _report_of(named) if named else ImportResult.of(report),
         lambda: _print_imported(report.entries) if is_simple else _print_import(report),
     )
 

@@ -23,47 +23,13 @@ from memoriter.files import shared
 from memoriter.files.durable import make_folder, write_beside
 from memoriter.files.paths import open_folder
 from memoriter.files.platform import open_plain, rename_without_replacing, sync_path
-from memoriter.records import Imported
+from memoriter.hosts import ImportAction, ImportStep
 from memoriter.text.redaction import clean_values, redact
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
 BLOCK_BYTES = 1024 * 1024
 #: The key of the digest in the first record.
 SEAL = "sealed"
-
-
-#: What copying a file means: it is new, the same, longer than the existing one, or in conflict with another.
-ImportAction = Literal["new", "same", "grown", "other"]
-
-
-@dataclass(frozen=True, slots=True)
-class ImportStep:
-    """One file of another program, and what is done with it."""
-
-    kind: Literal["note", "session"]
-    source: Path
-    target: Path
-    action: ImportAction
-    #: The reason why it was skipped.
-    note: str = ""
-    #: The title of a conversation, and the digest of its transcript.
-    title: str = ""
-    version: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportReport:
-    """The result of an import from another program."""
-
-    program: str
-    home: Path
-    agent: str
-    steps: tuple[ImportStep, ...]
-    entries: Imported
-    remarks: tuple[str, ...] = ()
-    dry_run: bool = False
-    #: Conversations that cannot be read.
-    damaged: int = 0
 
 
 @dataclass(frozen=True, slots=True)

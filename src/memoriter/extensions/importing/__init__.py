@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,14 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from memoriter.errors import NotFound, SourceError, WriteError
 from memoriter.extension import offers
-from memoriter.importing.copying import (
-    ImportReport,
-    ImportStep,
-    SealedTranscript,
-    copy_file,
-    plan_copy,
-    remove_copy,
-)
+from memoriter.extensions.importing.copying import SealedTranscript, copy_file, plan_copy, remove_copy
+from memoriter.hosts import ImportReport, ImportStep
 from memoriter.records import Imported
 
 if TYPE_CHECKING:
@@ -234,6 +226,9 @@ def _read_text(file: Path) -> str:
 
 def _zipped(source: Path) -> list[str]:
     """Return the conversations in an archive."""
+    import zipfile  # loads compression libraries, which only this function needs
+    import zlib
+
     try:
         with zipfile.ZipFile(source) as archive:
             members = [

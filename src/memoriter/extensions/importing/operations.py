@@ -8,7 +8,8 @@ from itertools import islice
 from pydantic import Field
 
 from memoriter.errors import WriteError
-from memoriter.importing.copying import ImportReport
+from memoriter.extensions.importing import import_text, undo_sessions
+from memoriter.hosts import ImportReport
 from memoriter.sentences import sentence
 from memoriter.tools.entries import FilterArguments, ListedState
 from memoriter.tools.entry_changes import owner_only
@@ -171,7 +172,7 @@ class UndoImportResult(Shape):
     description="Export entries with their history, one JSON object per line. Returns at most "
     f"{MAX_EXPORTED:,} entries; `memoriter export` writes all of them.",
 )
-def _export(call: Call[ExportArguments]) -> ExportResult:
+def export(call: Call[ExportArguments]) -> ExportResult:
     asked = call.arguments
     lines = call.memory.entries.export(ids=asked.ids, **asked.filters())
     exported = list(islice(lines, MAX_EXPORTED + 1))
@@ -180,12 +181,10 @@ def _export(call: Call[ExportArguments]) -> ExportResult:
 
 
 @owner_only("entries.import")
-def _import(call: Call[ImportArguments]) -> ImportResult:
+def import_(call: Call[ImportArguments]) -> ImportResult:
     """Import an export of memoriter, mem0, ChatGPT or Claude, or plain JSON. Statements become entries, all of them or
     none, and conversations become sessions. What exists already is not changed.
     """
-    from memoriter.importing import import_text
-
     asked = call.arguments
     report = import_text(call.memory, asked.data, dry_run=asked.dry_run, skip_invalid=asked.skip_invalid)
     imported = report.entries
@@ -195,10 +194,8 @@ def _import(call: Call[ImportArguments]) -> ImportResult:
 
 
 @owner_only("entries.undo_import", destructive=True)
-def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
+def undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
     """Undo an import: remove the entries and sessions that it added, except those that have changed since."""
-    from memoriter.importing import undo_sessions
-
     added = {entry.id: entry.seq for entry in call.arguments.entries}
     files = {session.path: session.version for session in call.arguments.sessions}
     removed = call.memory.entries.undo_import(added)
@@ -209,6 +206,3 @@ def _undo_import(call: Call[UndoImportArguments]) -> UndoImportResult:
         sessions_removed=len(gone),
         sessions_changed=len(files) - len(gone),
     )
-
-
-OPERATIONS = (_export, _import, _undo_import)
