@@ -139,14 +139,14 @@ def step_reader(args: argparse.Namespace, config: Config) -> None:
 
 def step_lists(args: argparse.Namespace, config: Config) -> None:
     """Collect questions and texts, and let the language model score lists of them, in --seconds."""
-    from lab.training import taught
+    from lab.training import pool, taught
     from memoriter.text.tokens import to_simplified
 
     device, _, log = _judging(args, "lists")
-    pool = args.work / "pool.xz"
-    if not pool.exists():
+    target = args.work / "pool.xz"
+    if not target.exists():
         written = args.work / "written.jsonl"
-        taught.prepare(args.work, written, pool, args.bench, config, to_simplified)
+        pool.prepare(args.work, written, target, args.bench, config, to_simplified)
     sources = taught.Sources(args.language, args.judge, args.model)
     taught.score_lists(args.work, sources, config, args.seconds or 430, device, log)
 
