@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +20,7 @@ from memoriter.testing import sample_workspace
 
 PACKAGE = Path(memoriter.__file__).parent
 EXTENSIONS = PACKAGE / "extensions"
+ROOT = Path(__file__).parent.parent
 
 CORE_LINES = 42_000
 CORE_FILES = 200
@@ -28,6 +30,8 @@ EXTENSION_LINES = 2_000
 #: Extensions that may be larger than the others.
 LARGE_EXTENSIONS = {"postgres": 4_500}
 SEARCH_FILES = 40
+#: Words of the pages in docs/, without the parts that docs/generate.py writes.
+DOC_WORDS = 45_000
 
 
 class Figure(NamedTuple):
@@ -79,6 +83,23 @@ def sizes(counts: dict[Path, int]) -> list[Figure]:
     ]
 
 
+def lab_sizes() -> list[Figure]:
+    """Return the figures of long modules in lab/."""
+    counts = {file: len(file.read_text("utf-8").splitlines()) for file in (ROOT / "lab").rglob("*.py")}
+    return [
+        Figure(f"lines of {file.relative_to(ROOT)}", lines, MODULE_LINES)
+        for file, lines in sorted(counts.items())
+        if lines > MODULE_LINES
+    ]
+
+
+def doc_words() -> Figure:
+    """Count the words of the user documentation."""
+    generated = re.compile(r"<!-- generated: [\w-]+ -->\n.*?<!-- end -->", re.DOTALL)
+    texts = (generated.sub("", page.read_text("utf-8")) for page in (ROOT / "docs").glob("*.md"))
+    return Figure("words of the user docs", sum(len(text.split()) for text in texts), DOC_WORDS)
+
+
 def searched_files() -> set[str]:
     """Return the modules of the package that a search runs through once everything is loaded."""
     called: set[str] = set()
@@ -109,7 +130,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lab.house", description=__doc__)
     parser.add_argument("--report", action="store_true", help="Only print.")
     options = parser.parse_args()
-    found = [*sizes(line_counts()), Figure("files of a warm search", len(searched_files()), SEARCH_FILES)]
+    searched = Figure("files of a warm search", len(searched_files()), SEARCH_FILES)
+    found = [*sizes(line_counts()), *lab_sizes(), searched, doc_words()]
     print(f"{'figure':44}{'now':>8}{'limit':>8}")
     print("\n".join(map(str, found)))
     return 1 if any(figure.is_above for figure in found) and not options.report else 0
