@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.evals.merge import HALVES, LANGUAGES, judged, losses, missed, pairs, wrong_merges
+from memoriter.embedding.local import LocalEmbedder
+from memoriter.embedding.lookup import bundled_model
 from memoriter.entries import Draft, Entries
 from memoriter.entries.collection import open_entries
 from memoriter.entries.merge import Neighbour, edits, judge
@@ -65,6 +68,17 @@ def test_similar_statements_are_not_the_same(entries: Entries) -> None:
     for text in ("I like apples", "I like oranges", "Invoice 1041 was paid", "Invoice 1042 was paid"):
         assert say(entries, text).action == "added"
     assert len(entries.list()) == 4
+
+
+@pytest.mark.requirement("D3")
+def test_a_name_and_its_abbreviation_are_one_memory(open_: Callable[..., Entries]) -> None:
+    folder = bundled_model()
+    assert folder
+    with contextlib.closing(LocalEmbedder(folder)) as embedder:
+        entries = open_(embedder)
+        for text in ("用户偏好 TypeScript", "喜欢用 TS 写前端", "用户偏好使用 TypeScript 进行前端开发"):
+            say(entries, text)
+        assert texts(entries) == ["喜欢用 TS 写前端"]
 
 
 def test_a_refinement_of_another_type_is_the_same_memory(entries: Entries) -> None:

@@ -54,6 +54,12 @@ PAIRS = [
     ("I drink coffee", "My sister doesn't drink coffee", "different"),
     ("The staging server runs in Frankfurt", "Our staging server is running in Frankfurt", "same"),
     ("Our staging server is running in Frankfurt", "The staging server runs in Frankfurt", "same"),
+    ("用户偏好 TypeScript", "用户偏好使用 TypeScript 进行前端开发", "refinement"),
+    ("用户偏好 TypeScript", "喜欢用 TS 写前端", "refinement"),
+    ("用户偏好使用 TypeScript 进行前端开发", "喜欢用 TS 写前端", "same"),
+    ("用户偏好 TypeScript", "他喜欢用 TS 写前端", "different"),
+    ("喜欢用 TS 写前端", "喜欢用 TS 写后端", "different"),
+    ("We deploy to k8s", "We deploy to Kubernetes on Fridays", "refinement"),
 ]  # fmt: skip
 
 

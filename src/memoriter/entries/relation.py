@@ -53,6 +53,7 @@ def relation(old: str, new: str, cosine: float | None) -> Relation:
         return Relation("same", sentence("history.equal"))
     if max(len(before.sequence), len(after.sequence)) > MAX_WORDS:
         return Relation("different", "too long to compare")
+    cosine = cosine if before.short == after.short else None
     return (
         _rearrangement(before, after)
         or _rejection(before, after)

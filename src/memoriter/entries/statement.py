@@ -92,7 +92,9 @@ _CONTRACTIONS = (
     (re.compile(r"'s?(?=\s|$)"), " 's"),
     (re.compile(r"\ba (?:lot|bit|little)\b(?! of)"), "very"),
     (re.compile(r"\b(prefer|like|love)s? (?:using|to use)\b"), r"\1"),
-    (re.compile(r"(偏好|喜欢)(?:使用|用)"), r"\1"),
+    (re.compile(r"^(?:用户)?(?=偏好|喜欢)"), "我"),
+    (re.compile(r"(?:偏好|喜欢)(?:使用|用)?"), "偏好"),
+    (re.compile(r"写([前后]端)"), r"进行\1开发"),
     (re.compile(r"favourite"), "favorite"),
     (re.compile(r"colour"), "color"),
     (re.compile(r"(?:名字|姓名)(?:叫|是)"), "叫"),
@@ -101,6 +103,8 @@ _CONTRACTIONS = (
     (re.compile(r"(?<=[一二三四五六七八九十两几\d])只"), "个"),
     (re.compile(r"^(?:请|帮我)?(?:记住|记得|记一下)[,:\s]*"), ""),
 )
+
+_SHORT = {"ts": "typescript", "js": "javascript", "py": "python", "k8s": "kubernetes"}
 
 #: Words that say that something changed. They are not part of what is stated.
 _CHANGE_WORDS = re.compile(
@@ -148,6 +152,8 @@ class Statement:
     denials: int
     changes: bool
     past: bool
+    #: Whether a name is abbreviated, so that its vector is another one.
+    short: bool
 
 
 @lru_cache(maxsize=4096)
@@ -160,7 +166,7 @@ def statement(text: str) -> Statement:
     for place, piece in enumerate(pieces):
         if piece in _MINOR:
             minor.add(_MINOR[piece])
-        word = _content(piece)
+        word = _content(_SHORT.get(piece, piece))
         if word:
             places.append(place)
             sequence.append(word)
@@ -174,6 +180,7 @@ def statement(text: str) -> Statement:
         denials=sequence.count(NOT),
         changes=announces_change(spelled),
         past=bool(_PAST.search(spelled)),
+        short=not _SHORT.keys().isdisjoint(pieces),
     )
 
 
