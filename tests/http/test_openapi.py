@@ -26,6 +26,19 @@ def test_the_document_describes_every_operation(gateway: Running) -> None:
         assert schema == tool.output_schema()
 
 
+def test_people_read_the_document_as_a_page(gateway: Running) -> None:
+    page = gateway.caller("read").get("/docs")
+    assert (page.status_code, page.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    for name in OPERATIONS:
+        assert f"<code>POST /v1/agents/{{agent}}/{name}</code>" in page.text
+    assert "<td><code>query</code> (required)</td><td>string</td>" in page.text
+    assert gateway.caller("read").get("/static/style/api.css").status_code == 200
+    assert "<script" not in page.text
+    closed = gateway.client().get("/docs", headers={"Accept": "text/html"})
+    assert (closed.status_code, "memoriter open" in closed.text) == (401, True)
+    assert gateway.client().get("/docs").json()["error"]
+
+
 def test_the_list_of_operations_contains_the_required_access(gateway: Running) -> None:
     listed = gateway.caller("read").get("/v1/operations").json()
     assert {row["name"]: row["access"] for row in listed} == {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import sysconfig
 import threading
 import time
 from collections.abc import Callable
@@ -236,11 +237,15 @@ PackageState = dict[str, tuple[int, int] | None]
 
 
 def _package_state(known: PackageState | None = None) -> PackageState:
-    """Return time and size of the package's files that were loaded, or of the same files as before."""
+    """Return time and size of the package's files that were loaded, or of the same files as before.
+
+    The folder of installed packages is one of them: a new package may read documents that this process cannot read.
+    """
     if known is None:
         folder = str(Path(__file__).parent.parent) + os.sep
         files = {getattr(module, "__file__", None) or "" for module in list(sys.modules.values())}
         known = dict.fromkeys(file for file in files if file.startswith(folder))
+        known[sysconfig.get_path("purelib")] = None
     state: PackageState = {}
     for file in known:
         try:

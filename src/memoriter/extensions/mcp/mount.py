@@ -40,6 +40,7 @@ class McpMount:
     """The ASGI application of the `/mcp` route."""
 
     has_paths = False
+    methods: tuple[str, ...] = ("POST",)
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

@@ -323,6 +323,7 @@ class Mem0Mount:
     """The ASGI application below `/mem0`."""
 
     has_paths = True
+    methods: tuple[str, ...] = ()
 
     def __init__(self, gateway: Gateway) -> None:
         self._api = Mem0Api(Spaces(gateway.load))

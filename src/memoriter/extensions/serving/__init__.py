@@ -1,4 +1,7 @@
-"""Commands that serve others: the gateway (`serve`, with `open`, `token` and `call`), and `watch`."""
+"""Commands that serve others: the gateway (`serve`, with `open`, `token` and `call`), and `watch`.
+
+The gateway shows its operations to people at `/docs`.
+"""
 
 from __future__ import annotations
 
@@ -15,4 +18,5 @@ extension = Extension(
         "call": Offer("memoriter.extensions.serving.calling:call_command", group="Serving"),
         "token": Offer(f"{_COMMANDS}:token_app", group="Serving"),
     },
+    mounts={"docs": Offer("memoriter.extensions.serving.api_page:ApiPage")},
 )

@@ -79,7 +79,7 @@ def build(gateway: Gateway) -> Router:
         *pages.routes(gateway.browsers),
         Route("/v1/events", EventStream(gateway.hub, gateway.is_valid, gateway.wake), methods=read_only),
         *(
-            Mount(path, mount) if mount.has_paths else Route(path, mount, methods=["POST"])
+            Mount(path, mount) if mount.has_paths else Route(path, mount, methods=mount.methods)
             for path, mount in gateway.mounts.items()
         ),
     ]

@@ -139,9 +139,11 @@ class Mount(Protocol):
 
     #: Whether it serves the paths below its own, by every method. The guard names no agent for them.
     has_paths: bool
+    #: The methods of its own path, if it does not have paths.
+    methods: tuple[str, ...]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request, by POST unless it has paths."""
+        """Handle one request."""
 
     def shut_down(self) -> None:
         """Refuse new requests. Running requests still get their responses."""

@@ -137,7 +137,7 @@ class RequestGuard:
             record.caller = self._caller(scope, headers)
             if record.caller is None:
                 challenge = {"www-authenticate": "Bearer"}
-                if path == "/":
+                if "text/html" in (headers.single("accept") or "") or path == "/":
                     await HTMLResponse(NOT_SIGNED_IN_PAGE, 401, challenge)(scope, receive, send)
                     return
                 message = "Missing or invalid token. Send it as `Authorization: Bearer <token>`."
