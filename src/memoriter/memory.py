@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.entries import Entries
     from memoriter.entries.drafts import DraftFields
-    from memoriter.recall.inject import Recalled
+    from memoriter.recall.inject import Check, Recalled
     from memoriter.recall.profile import Profile
     from memoriter.sessions.transcript_writer import TranscriptWriter
 
@@ -267,10 +267,12 @@ class Memory:
         also: Sequence[Entry] = (),
         session: str | None = None,
         interface: str = "brief",
+        check: Check | None = None,
     ) -> Recalled:
         """Return the block of text for an agent that starts, before anything was asked.
 
         ``about`` names the project, ``sessions`` are earlier ones in it, ``also`` are staged entries to use in it.
+        ``check`` labels lines that are no longer true.
         """
         from memoriter.recall.inject import Budget, Recalled
 
@@ -285,6 +287,7 @@ class Memory:
             interface=interface,
             session=session,
             show_places=self._parts.shows_citations(session),
+            check=check,
         )
 
     def profile(self, *, project: bool = False, tokens: int = 400, session: str | None = None) -> Profile:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from memoriter.notes.collection import Notes
     from memoriter.notes.notebook import Notebook
     from memoriter.notes.summary import Flush, Summaries
-    from memoriter.recall.inject import Injector, Recalled
+    from memoriter.recall.inject import Check, Injector, Recalled
     from memoriter.sessions.outside_text import TrustRules
     from memoriter.sessions.seen_turns import SeenTurns
 
@@ -393,6 +393,7 @@ class MemorySearch:
         tokens: int | None = None,
         entries: int | None = None,
         notes: int | None = None,
+        check: Check | None = None,
     ) -> Recalled:
         """Return the block of memories about a query. ``key`` decides what is shown, the ledger has ``session``."""
         from memoriter.recall.inject import Budget, Recalled
@@ -410,7 +411,7 @@ class MemorySearch:
         )
         shown = self._parts.shows_citations(key)
         return self._parts.injector.recall(
-            query, budget=budget, interface=interface, session=session or key, show_places=shown
+            query, budget=budget, interface=interface, session=session or key, show_places=shown, check=check
         )
 
     def read(self, path: str, start: int = 1, lines: int | None = None, *, masked: bool = False) -> Excerpt:

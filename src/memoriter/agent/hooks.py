@@ -55,6 +55,8 @@ class Moment:
     tokens: int | None = None
     #: Every turn was already in an earlier `agent_end`.
     captured: bool = False
+    #: Labels recalled lines (`recall.inject.Check`).
+    check: Callable[..., str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,7 @@ class Handlers:
             tokens=_token_budget(moment, options.budget_ratio),
             entries=self._max_entries(),
             notes=self._plugin.share.notes,
+            check=moment.check,
         )
         warnings = (recalled.degraded,) if recalled.degraded else ()
         return Effect(prepend_context=recalled.text, recall_id=recalled.id, warnings=warnings)

@@ -158,6 +158,10 @@ def _aged(one: Candidate, days: str | None, *, past: bool) -> Candidate:
     return replace(one, refused=sentence("recall.past_plan", days=days)) if days and not one.refused else one
 
 
+def _checked(one: Candidate, check: Check | None) -> Candidate:
+    return replace(one, line=replace(one.line, stale=check(one))) if check and not one.refused else one
+
+
 def _weakness(confidence: float | None, least: float) -> str:
     """Return the reason to refuse a line that is not likely to answer."""
     if confidence is None or confidence >= least:
@@ -273,6 +277,8 @@ class Recalled:
 
 
 _Fitted = tuple[list[Line], list[Considered], str, str]
+Check = Callable[[Candidate], str]
+"""Returns what a candidate names that does not exist; empty if it names nothing of the kind."""
 NotesSearch = Callable[[str, int], "Answer"]
 
 
@@ -300,6 +306,7 @@ class Injector:
         interface: str = "recall",
         session: str | None = None,
         show_places: bool = True,
+        check: Check | None = None,
     ) -> Recalled:
         """Return the block for a query. It is recorded unless it is empty or the caller has given up."""
         budget = budget or Budget()
@@ -308,7 +315,7 @@ class Injector:
             if not query:
                 return Recalled("", "")
             candidates, degraded = self._search(query, budget, show_places)
-            fitted = self._fit(candidates, budget, language_of(query))
+            fitted = self._fit(candidates, budget, language_of(query), check)
             if is_cancelled():  # this will not enter a prompt, so it is not recorded
                 return Recalled("", "", degraded=degraded)
             recalled = self._record(fitted, query, interface, session)
@@ -361,6 +368,7 @@ class Injector:
         interface: str = "brief",
         session: str | None = None,
         show_places: bool = True,
+        check: Check | None = None,
     ) -> Recalled:
         """Return the block for the start of a session, as `Memory.brief` describes it."""
         budget = budget or Budget()
@@ -377,7 +385,7 @@ class Injector:
                 _dated(entry_as(entry, score, parts, show_places), entry) for entry, parts, score in best
             ]
             language = language_of(" ".join(one.line.text for one in candidates))
-            fitted = self._fit(candidates, budget, language)
+            fitted = self._fit(candidates, budget, language, check)
             return self._record(fitted, _clean_query(about), interface, session)
         except MemoriterError as error:
             log.error("nothing could be recalled: %s", error)
@@ -400,12 +408,14 @@ class Injector:
             return Recalled("", text, tuple(chosen), f"This recall is not in the ledger: {error}")
         return Recalled(recall_id, text, tuple(chosen))
 
-    def _fit(self, candidates: Sequence[Candidate], budget: Budget, language: Any) -> _Fitted:
+    def _fit(
+        self, candidates: Sequence[Candidate], budget: Budget, language: Any, check: Check | None
+    ) -> _Fitted:
         """Choose candidates, best first, as long as each fits as a whole; give a reason for every one."""
         recall_id = uuid.uuid4().hex[:16]
         chosen, considered, text = list[Candidate](), list[Considered](), ""
         left = {"entry": budget.max_entries, "note": budget.max_notes}
-        for one in rank(candidates):
+        for one in (_checked(each, check) for each in rank(candidates)):
             reason = one.refused
             if not reason:
                 lines = in_order(each.line for each in (*chosen, one))

@@ -112,6 +112,12 @@ _EXPLAINED: dict[Language, dict[str, str]] = {
     },
 }
 
+#: Added to the preface if a line is stale.
+_STALE: dict[Language, str] = {
+    "en": " stale = not found in the working tree now: check before you rely on the line.",
+    "zh": "stale：工作区中现已找不到，使用前请先核实。",
+}
+
 Whose = Literal["owner", "agent", "relayed", "imported", "outside"]
 """Whose words a line is: the owner's, an agent's, those of an agent that had read text from outside, another program's,
 or a stranger's."""
@@ -129,6 +135,8 @@ class Line:
     whose: Whose = "owner"
     #: The day, or the days, where that tells which line is newer; otherwise empty.
     date: str = ""
+    #: What the line names and the working tree does not have; empty if nothing is known to be missing.
+    stale: str = ""
 
 
 def language_of(text: str) -> Language:
@@ -159,12 +167,14 @@ def _explain_labels(lines: Sequence[Line], language: Language) -> str:
     found = {line.whose for line in lines}
     meanings = [meaning for label, meaning in _EXPLAINED[language].items() if label in found]
     between, end = ("；", "。") if language == "zh" else ("; ", ".")
-    return _UNLABELLED[language] + between.join(meanings) + end if meanings else ""
+    stale = _STALE[language] if any(line.stale for line in lines) else ""
+    return (_UNLABELLED[language] + between.join(meanings) + end if meanings else "") + stale
 
 
 def _fields(line: Line) -> list[str]:
     whose = "" if line.whose == "owner" else line.whose
-    return [line.ref, *filter(None, (whose, line.date)), line.text]
+    stale = line.stale and f"stale: {line.stale}"
+    return [line.ref, *filter(None, (whose, stale, line.date)), line.text]
 
 
 _BLOCK = re.compile(rf'<{TAG} recall="([0-9A-Za-z-]{{1,64}})">\n(.*)\n</{TAG}>', re.DOTALL)
@@ -181,7 +191,8 @@ def read_back(block: str) -> tuple[str, list[Line]]:
         if row.startswith("- "):
             ref, *labels, text = json.loads(row[2:])
             date = labels.pop() if labels and labels[-1][0].isdigit() else ""
-            lines.append(Line(ref, group, text, labels[0] if labels else "owner", date))
+            stale = labels.pop()[7:] if labels and labels[-1].startswith("stale: ") else ""
+            lines.append(Line(ref, group, text, labels[0] if labels else "owner", date, stale))
         else:
             group = groups[row]
     return found[1], lines

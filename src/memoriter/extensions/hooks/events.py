@@ -15,7 +15,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from memoriter.config import Settings
     from memoriter.extensions.hooks.queue import SessionRequest
     from memoriter.extensions.hooks.worker import Respond
+    from memoriter.recall.inject import Check
     from memoriter.resident.command_line import HookCommand
 
 log = logs.get("hooks")
@@ -243,8 +244,20 @@ def _record_fork(event: HookEvent, settings: Settings) -> None:
 def _recall(agent: Agent, event: HookEvent) -> str:
     from memoriter.agent import Moment
 
-    effect = agent.emit(Moment("before_agent_start", event.session or "main", prompt=event.prompt))
+    moment = Moment("before_agent_start", event.session or "main", prompt=event.prompt)
+    effect = agent.emit(replace(moment, check=_check(agent, event)))
     return effect.prepend_context
+
+
+def _check(agent: Agent, event: HookEvent) -> Check | None:
+    """Return the check of recalled lines against the working tree."""
+    from memoriter.extensions.hooks.capture import session_progress
+    from memoriter.extensions.projects.checking import checker
+
+    memory = agent.memory
+    return checker(
+        memory, event.place.tree, lambda: session_progress(memory.settings).sessions_of(event.place.project)
+    )
 
 
 def _brief(host: HookHost, agent: Agent, command: HookCommand, event: HookEvent) -> str:
@@ -261,6 +274,7 @@ def _brief(host: HookHost, agent: Agent, command: HookCommand, event: HookEvent)
         Path(project).name.removesuffix(".git"),
         sessions=session_progress(memory.settings).sessions_of(project) if project else [],
         also=held_entries(memory, project, branch),
+        check=_check(agent, event),
         interface="hook",
     )
     return f"{introduction}\n{brief.text}" if brief.text else introduction

@@ -50,6 +50,11 @@ def git_folder(project: str) -> Path:
     return _folders(Path(project))[1] if (Path(project) / ".git").exists() else Path(project)
 
 
+def index_file(tree: Path) -> Path:
+    """Return Git's list of the tracked files of a working tree."""
+    return _folders(tree)[0] / "index"
+
+
 def trunks(project: str, names: Sequence[str]) -> list[str]:
     """Return the full names of the branches that others are merged into: those of ``names``, and origin's default."""
     folder = git_folder(project)

@@ -16,6 +16,11 @@ class ProjectSettings(Section):
         "the branch is merged. Statements about you, and what you ask to remember, are used everywhere. If "
         "`entries.approval` is on, you decide instead.",
     )
+    check_lines: bool = Field(
+        default=True,
+        description="Whether hooks look up what recalled lines about the project name in the working tree: paths, "
+        "commands, flags, ports and versions. What is missing is labelled `stale`. It takes at most 20 ms.",
+    )
     trunks: tuple[str, ...] = Field(
         default=("main", "master", "trunk", "develop", "dev"),
         description="The branches whose statements are used everywhere. The default branch of `origin` is one too.",
