@@ -1,7 +1,7 @@
 """Export and import of entries with their history, one JSON object per line.
 
 An import adds all entries of a file or none. Entries that exist already, by id, stay as they are, so an import can be
-repeated. Exports of mem0 and ChatGPT and plain JSON lists can be imported too.
+repeated. Lists of statements as JSON, which other programs write, can be imported too.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _reason(error: Exception) -> str:
 
 #: The namespace of ids that are derived from ids of other programs.
 _ID_NAMESPACE = uuid.UUID("9d7f6f0e-4f0b-5a53-8a53-7f2a1b6c0d11")
-#: Categories of mem0 that mean one of our types.
+#: Categories of other programs that mean one of our types.
 _CATEGORIES = {"user_preferences": "user_preference", "family": "relationship", "technology": "fact"}
 _TEXTS = ("memory", "text", "content", "statement", "fact")
 _LISTS = ("results", "memories", "entries", "data", "items")
@@ -286,27 +286,7 @@ def _records(whole: Any) -> Iterable[Any]:
         if name is None:
             raise WriteError("Nothing was imported. The JSON contains no list of memories.")
         whole = whole[name]
-    if whole and all(isinstance(one, dict) and "mapping" in one for one in whole):
-        return [saved for conversation in whole for saved in _saved_by_chatgpt(conversation)]
     return list(whole)
-
-
-def _saved_by_chatgpt(conversation: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield what ChatGPT stored in its memory: the messages to the recipient "bio"."""
-    nodes = conversation.get("mapping")
-    for node in nodes.values() if isinstance(nodes, dict) else ():
-        message = node.get("message") if isinstance(node, dict) else None
-        if not isinstance(message, dict) or message.get("recipient") != "bio":
-            continue
-        content = message.get("content")
-        parts = content.get("parts") if isinstance(content, dict) else None
-        texts = [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else []
-        said = "\n".join(texts).strip()
-        for line in said.split("\n"):
-            if line.strip():
-                session = conversation.get("id") or conversation.get("conversation_id")
-                found = {"text": line.strip(), "created_at": message.get("create_time"), "session": session}
-                yield {**found, "id": f"{message.get('id')}:{line}", "source": "chatgpt"}
 
 
 def _entry(record: Any, at: float) -> Entry:
@@ -370,7 +350,7 @@ def _importance(value: Any) -> float:
 
 
 def _tags(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the tags or categories of a record, and whose it is: programs such as mem0 serve several users."""
+    """Return the tags or categories of a record, and whose it is: some programs serve several users."""
     whose = (
         ("user", record.get("user_id")),
         ("agent", record.get("agent_id")),

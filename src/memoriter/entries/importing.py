@@ -45,7 +45,7 @@ def import_text(
     dry_run: bool = False,
     skip_invalid: bool = False,
 ) -> Imported:
-    """Import an export of memoriter, mem0 or ChatGPT, or plain JSON: all of it or nothing.
+    """Import an export of memoriter, or a list of statements as JSON: all of it or nothing.
 
     With ``skip_invalid``, entries that cannot be imported are left out, and `Imported.invalid` says why. Entries that
     exist already stay as they are, and forgotten texts are refused. No entry is imported with more than

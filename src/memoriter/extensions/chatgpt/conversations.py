@@ -6,6 +6,7 @@ Only the branch that the person saw last is imported.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,9 @@ class ChatGptImporter:
     def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
         """Import the conversations and the statements."""
         lists = source.lists_with("mapping")
-        entries = import_statements(memory, source, dry_run=dry_run)
+        saved = [statement for records in lists for record in records for statement in _saved(record)]
+        statements = Source(source.path, json.dumps(saved), source.skip_invalid)
+        entries = import_statements(memory, statements, dry_run=dry_run)
         return import_conversations(
             memory, source, self.program, lists, read_chatgpt, entries, dry_run=dry_run
         )
@@ -53,6 +56,23 @@ def read_chatgpt(record: Mapping[str, Any]) -> Conversation | None:
     said = any(message.role != "tool" for message in found)
     id_ = record.get("conversation_id") or record.get("id")
     return Conversation(str(id_), str(record.get("title") or ""), found) if said and id_ else None
+
+
+def _saved(record: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield what ChatGPT stored in its memory: the messages to the recipient "bio"."""
+    nodes = record.get("mapping")
+    for node in nodes.values() if isinstance(nodes, dict) else ():
+        message = node.get("message") if isinstance(node, dict) else None
+        if not isinstance(message, dict) or message.get("recipient") != "bio":
+            continue
+        content = message.get("content")
+        parts = content.get("parts") if isinstance(content, dict) else None
+        texts = [part for part in parts if isinstance(part, str)] if isinstance(parts, list) else []
+        session = record.get("id") or record.get("conversation_id")
+        for line in "\n".join(texts).strip().split("\n"):
+            if line.strip():
+                found = {"text": line.strip(), "created_at": message.get("create_time"), "session": session}
+                yield {**found, "id": f"{message.get('id')}:{line}", "source": "chatgpt"}
 
 
 def _chatgpt_messages(record: Mapping[str, Any]) -> Iterator[Said]:
