@@ -193,6 +193,7 @@ SENTENCES: Mapping[str, str] = {
     "note.other": "{path!r} does not exist. Did you mean {name!r}?",
     "note.too_long": "A note has at most {limit} characters. It was not changed.",
     "note.hidden": "{path!r} is refused. Names of notes do not start with a dot.",
+    "note.name": "{path!r} is refused. A name has no invisible characters, and is in at most {limit} folders.",
     "note.not_pending": "{path!r} is not a note that waits for approval.",
     "path.relative": "{path!r} is refused. Use a path relative to the workspace, without '..'.",
     "path.outside": "{path!r} is refused. Only notes of the workspace and of the configured folders can be read.",

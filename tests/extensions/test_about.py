@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memoriter import Memory
+from memoriter.entries.collection import context_of
 from memoriter.errors import EditConflict
 from memoriter.extensions.about.changing import Place, change, undo
 from memoriter.extensions.about.gathering import About, list_things
@@ -161,3 +163,16 @@ def test_a_sentence_leads_to_the_recall_that_it_came_from(memory: Memory) -> Non
     assert sources[0]["line"]["text"] == "Refunds need approval above 200 euros"
     assert (sources[0]["recall"]["session"], sources[0]["entry"]["source"]) == ("billing", None)
     assert call(memory, "recalls.why", {"sentence": "zebra"}) == {"sources": [], "disabled": False}
+
+
+def test_a_score_does_not_tell_whether_a_guessed_password_is_right(memory: Memory) -> None:
+    entry = memory.remember("The router is in the attic").entry
+    assert entry is not None
+    call(memory, "recall", {"query": "router attic"})
+    recall = memory.entries.get_recall()
+    old = "The router in the attic has the password: tr0ub4dor9x"  # of an earlier version with fewer rules
+    line = replace(recall.considered[0], text=old)
+    context_of(memory.entries).add_recall(replace(recall, id="0" * 32, considered=(line,)), [])
+    asked = ("router attic password: tr0ub4dor9x", "router attic password: tr0ub4dor8y")
+    right, wrong = (call(memory, "recalls.why", {"sentence": one})["sources"] for one in asked)
+    assert [one["score"] for one in right] == [one["score"] for one in wrong]

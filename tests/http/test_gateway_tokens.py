@@ -70,12 +70,33 @@ def test_a_caller_may_act_with_less_access_but_never_with_more(gateway: Running)
 
     with gateway.caller("admin") as owner, gateway.caller("write") as agent:
         refused = store(owner, "read", "Ada likes tea.").json()
-        assert (refused["code"], refused["error"]) == ("forbidden", "memory_store needs the access write.")
+        message = "memory_store requires write access. This caller has read access."
+        assert (refused["code"], refused["error"]) == ("forbidden", message)
         assert store(owner, "root", "Ada likes tea.").status_code == 400
         assert store(owner, "write", "The server is called kestrel.").status_code == 200
         assert store(agent, "admin", "The printer is called heron.").status_code == 200
         entries = owner.post("/v1/agents/main/entries.list", json={}).json()["entries"]
         assert {entry["trust"] for entry in entries} == {"agent"}
+
+
+def test_the_lowered_access_holds_for_mounts_and_lists(gateway: Running) -> None:
+    body = {"messages": [{"role": "user", "content": "Ada likes tea."}], "user_id": "ada", "infer": False}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "memory_store", "arguments": {"text": "Ada likes rum."}},
+    }
+    accept = {"Accept": "application/json, text/event-stream"}
+    with gateway.caller("admin") as owner:
+        owner.headers["X-Memoriter-Access"] = "read"
+        assert owner.post("/mem0/v3/memories/add/", json=body).status_code == 403
+        assert "error" in owner.post("/mcp", json=call, headers=accept).text
+        assert ask(owner, "entries.list")["entries"] == []
+        assert "workspace" not in owner.get("/v1/agents").json()[0]
+        owner.headers["X-Memoriter-Access"] = "root"
+        for path in ("/mem0/v1/ping/", "/v1/agents", "/mcp"):
+            assert owner.request("POST" if path == "/mcp" else "GET", path).status_code == 400
 
 
 def test_a_broken_token_file_rejects_all_requests(gateway: Running) -> None:

@@ -35,6 +35,20 @@ def test_a_note_is_created_read_changed_moved_and_removed(memory: Memory, worksp
     assert restored.version == changed.version
 
 
+@pytest.mark.parametrize(
+    "path", ["memory/\u202egnp.md", "memory/a\u2066b.md", f"memory/{'/'.join('abcdefghijklmnopqrst')}/x.md"]
+)
+def test_a_new_note_has_a_name_that_people_can_read(memory: Memory, workspace: Path, path: str) -> None:
+    with pytest.raises(PathRefused, match="invisible characters"):
+        memory.notes.put(path, "text", version=None)
+    note = memory.notes.put("memory/a.md", "text", version=None)
+    with pytest.raises(PathRefused, match="invisible characters"):
+        memory.notes.move("memory/a.md", path, version=note.version or "")
+    (workspace / path).parent.mkdir(parents=True, exist_ok=True)
+    (workspace / path).write_text("by hand", encoding="utf-8")  # it can still be edited
+    memory.notes.put(path, "edited", version=memory.notes.text(path).version)
+
+
 def test_another_version_is_never_overwritten_moved_or_removed(memory: Memory, workspace: Path) -> None:
     read = memory.notes.put("memory/a.md", "one\n", version=None)
     (workspace / "memory/a.md").write_text("two\n")

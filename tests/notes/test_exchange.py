@@ -17,8 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from memoriter import Memory
 from memoriter.errors import WriteError
-from memoriter.extensions.exchange.folder import MANIFEST, ExchangedNote, exchange
+from memoriter.extensions.exchange.folder import MANIFEST, ExchangedNote, NoteSide, exchange
 from memoriter.files import edits
+from memoriter.notes.workspace import Workspace
 from memoriter.testing import HashEmbedder
 
 if TYPE_CHECKING:
@@ -253,3 +254,12 @@ def test_any_edits_on_both_sides_lose_no_version_on_postgres(postgres: PostgresC
     run_state_machine_as_test(
         OnPostgres, settings=hypothesis.settings(max_examples=5, stateful_step_count=10, deadline=None)
     )
+
+
+def test_a_removal_by_the_whole_path_keeps_the_folder_of_the_notes(tmp_path: Path) -> None:
+    real = tmp_path / "empty" / "real"
+    write(real, "memory/a.md", "A")
+    (tmp_path / "link").symlink_to(real, target_is_directory=True)
+    side = NoteSide(Workspace(tmp_path / "link"), lambda: None, lambda: True)
+    side.remove(str(real / "memory/a.md"), edits.digest("A"))
+    assert real.is_dir()

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from memoriter.errors import EditConflict, NotFound, PathRefused, WriteError
 from memoriter.files import edits
 from memoriter.files.locks import check_mounted
+from memoriter.files.paths import MAX_DEPTH
+from memoriter.invisible import invisible
 from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class NoteEditor:
 
         Raises `EditConflict` if the note has another version now.
         """
-        shown, file = self._writable(path)
+        shown, file = self._writable(path, new=version is None)
         if len(text) > MAX_CHARS:
             raise WriteError(sentence("note.too_long", limit=MAX_CHARS))
 
@@ -75,7 +77,7 @@ class NoteEditor:
     def move(self, path: str, to: str, *, version: str) -> NoteText:
         """Give a note another path. Raises `EditConflict` if the path is taken or the note has another version."""
         shown, file = self._writable(path)
-        target, target_file = self._writable(to)
+        target, target_file = self._writable(to, new=True)
         text = edits.move(file, target_file, lambda old: self._check(shown, old, version))
         if text is None:
             raise EditConflict(sentence("note.exists", path=target))
@@ -89,11 +91,13 @@ class NoteEditor:
         self.changed()
         return NoteText(shown, text, None)
 
-    def _writable(self, path: str) -> tuple[str, Path]:
+    def _writable(self, path: str, *, new: bool = False) -> tuple[str, Path]:
         check_mounted(self._workspace.root, self._was_there)
         shown, file = self._workspace.place(path)
         if any(part.startswith(".") for part in shown.split("/")):
             raise PathRefused(sentence("note.hidden", path=path[:200]))
+        if new and (invisible(shown) or shown.count("/") >= MAX_DEPTH):
+            raise PathRefused(sentence("note.name", path=path[:200], limit=MAX_DEPTH))
         return shown, file
 
     def _check(self, path: str, old: str | None, version: str | None) -> None:

@@ -14,6 +14,7 @@ from memoriter.errors import MemoriterError
 from memoriter.memory import parts_of
 from memoriter.records import Considered, Recall
 from memoriter.text import query_terms
+from memoriter.text.redaction import redact
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -43,12 +44,13 @@ def sources_of(memory: Memory, sentence: str, *, limit: int = 5) -> list[Source]
     if not parts_of(memory).entries_exist:
         return []
     heads = memory.entries.recalls(limit=MAX_RECALLS).recalls
-    newest = dict[str, tuple[Recall, Considered]]()  # by text; the first is the newest
+    # By text without secrets, so that a score tells nothing about them; the first is the newest.
+    newest = dict[str, tuple[Recall, Considered]]()
     for head in heads:
         recall = memory.entries.get_recall(head.id)
         for line in recall.considered:
             if line.entered and line.text:
-                newest.setdefault(line.text, (recall, line))
+                newest.setdefault(redact(line.text), (recall, line))
     texts = list(newest)
     words = _by_words(sentence, texts)
     best = sorted(texts, key=lambda text: -words[text])[:MAX_EMBEDDED]

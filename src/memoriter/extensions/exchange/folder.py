@@ -111,11 +111,11 @@ class NoteSide:
     def remove(self, path: str, version: str) -> None:
         """Remove a version of a note, and the folders that are empty then."""
         self._editor.remove(path, version=version)
+        if Path(path).is_absolute():  # of a folder elsewhere, which is not ours to tidy
+            return
         with contextlib.suppress(OSError):
-            for folder in (self._workspace.root / path).parents:
-                if folder == self._workspace.root:
-                    return
-                folder.rmdir()
+            for folder in list(Path(path).parents)[:-1]:
+                (self._workspace.root / folder).rmdir()
 
 
 class FolderExchange:

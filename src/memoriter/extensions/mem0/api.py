@@ -154,7 +154,9 @@ class Mem0Api:
         """Return one statement, or a passage that a search had found."""
         with self._memory_of(asked) as (memory, place):
             if "#" in place or "/" in place:
-                return self._passage(memory, place, memory.read(place).text, None)
+                return self._passage(
+                    memory, place, memory.read(place, masked=asked.trust != "owner").text, None
+                )
             return self._memory(memory, memory.entries.get(place))
 
     def update(self, asked: Asked) -> Result:

@@ -20,7 +20,7 @@ from memoriter.server.http.events import EventStream
 from memoriter.server.http.limits import client_closed, parse_arguments
 from memoriter.server.http.responses import ERROR_SCHEMA, Refused, json_response
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import ACCESS, Access, Outcome, Tool, grants
+from memoriter.tools.tool import ACCESS, Outcome, Tool, grants
 
 if TYPE_CHECKING:
     from memoriter.server.http.auth import Caller
@@ -103,9 +103,8 @@ def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
         arguments = dict(sent)
         session = request.headers.get("x-memoriter-session")
         observe.join_trace(request.headers)
-        access = _lowered_access(request.headers.get("x-memoriter-access"), record.caller.access, tool)
         event = gateway.hub.last_id(record.agent)  # before the work, so that nothing after it is missed
-        work = gateway.perform(record, tool, arguments, session, access)
+        work = gateway.perform(record, tool, arguments, session)
         outcome, result = await (_while_connected(request, work) if tool.read_only else work)
         status = STATUS.get(outcome, 500)
         if status == 200:
@@ -115,19 +114,6 @@ def _operation(gateway: Gateway, tool: Tool) -> Endpoint:
         raise Refused(status, result.get("code") or outcome, message, headers, result.get("details"))
 
     return endpoint
-
-
-def _lowered_access(header: str | None, granted: Access, tool: Tool) -> Access:
-    """Return the access of a request. A host may lower its own for words of an agent; it can never raise it."""
-    if header is None:
-        return granted
-    asked = next((access for access in ACCESS if access == header), None)
-    if asked is None:
-        raise Refused(400, "bad_request", f"`X-Memoriter-Access` must be one of {', '.join(ACCESS)}.")
-    access = granted if grants(asked, granted) else asked
-    if not grants(access, tool.access):
-        raise Refused(403, "forbidden", f"{tool.name} needs the access {tool.access}.")
-    return access
 
 
 async def _while_connected(request: Request, work: Coroutine[Any, Any, T]) -> T:

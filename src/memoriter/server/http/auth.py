@@ -26,7 +26,7 @@ from memoriter.errors import LockTimeout, MemoriterError, NotFound, StoreBroken,
 from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock
 from memoriter.files.platform import is_private, make_private
-from memoriter.tools.tool import ACCESS, Access
+from memoriter.tools.tool import ACCESS, Access, grants
 
 log = logs.get("http.auth")
 
@@ -166,8 +166,9 @@ class Tokens:
         return matches[0].caller if matches else None
 
     def is_valid(self, caller: Caller) -> bool:
-        """Return whether the token of an earlier request still exists, with the same access and agents."""
-        return any(token.caller == caller for token in self.current())
+        """Return whether the token of an earlier request still exists, with its access and the same agents."""
+        callers = (token.caller for token in self.current() if token.id == caller.id)
+        return any(one.agents == caller.agents and grants(one.access, caller.access) for one in callers)
 
     def current(self) -> tuple[Token, ...]:
         """Return the tokens in the file as it is now. A file that cannot be read contains none."""

@@ -27,7 +27,7 @@ from memoriter.server.http.events import Hub, watch_other_processes
 from memoriter.server.http.guard import RequestGuard, RequestRecord
 from memoriter.server.http.limits import WorkerLimit
 from memoriter.server.http.observe import Metrics, progress_to, publish_sync, wrap_operations
-from memoriter.tools.tool import Access, Outcome, Result, Tool, writer
+from memoriter.tools.tool import Outcome, Result, Tool, writer
 from memoriter.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -195,20 +195,20 @@ class Gateway:
         tool: Tool,
         arguments: Mapping[str, object],
         session: str | None,
-        access: Access,
     ) -> tuple[Outcome, Result]:
         """Run an operation in a thread, for a caller that the guard has checked."""
-        agent = record.agent
+        agent, caller = record.agent, record.caller
         assert agent is not None
+        assert caller is not None
 
         def work() -> tuple[Outcome, Result]:
-            writer.set(record.caller.name if record.caller else "")
+            writer.set(caller.name)
             table = {tool.name: self.operations[tool.name]}
             toolbox = Toolbox(
                 lambda: self.agents[agent]().memory,
                 session=session,
                 tools=table,
-                access=access,
+                access=caller.access,
                 codes=True,
             )
             return toolbox.outcome(tool.name, arguments)

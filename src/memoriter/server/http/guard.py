@@ -14,7 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
@@ -28,7 +28,7 @@ from memoriter.server.http.events import SEND_TIMEOUT_S
 from memoriter.server.http.limits import BodyLimit, RateLimiter, too_large
 from memoriter.server.http.responses import SECURITY_HEADERS, Refused, not_found
 from memoriter.tools.table import OPERATIONS
-from memoriter.tools.tool import grants
+from memoriter.tools.tool import ACCESS, grants
 
 log = logs.get("http")
 
@@ -142,6 +142,7 @@ class RequestGuard:
                     return
                 message = "Missing or invalid token. Send it as `Authorization: Bearer <token>`."
                 raise Refused(401, "unauthorized", message, challenge)
+            record.caller = _lowered(record.caller, headers.single("x-memoriter-access"))
             if not path.startswith(STATIC_PREFIX):  # a browser requests dozens of files together
                 self._check_rate(record.caller)
             self._check_agent(scope, headers, record)
@@ -280,6 +281,14 @@ class RequestHeaders:
                 if other == key:
                     return value.decode("latin-1")
         return ""
+
+
+def _lowered(caller: Caller, header: str | None) -> Caller:
+    """Return a caller with the access of one request. A host may lower its own for an agent; it can never raise it."""
+    asked = next((access for access in ACCESS if access == header), None)
+    if header is not None and asked is None:
+        raise Refused(400, "bad_request", f"`X-Memoriter-Access` must be one of {', '.join(ACCESS)}.")
+    return caller if asked is None or grants(asked, caller.access) else replace(caller, access=asked)
 
 
 class _Sender:
