@@ -47,21 +47,18 @@ class Agent:
     name: str
     chunks: int
     first: int
-
-    @property
-    def in_graph(self) -> bool:
-        """Whether the agent is large enough for the graph."""
-        return self.chunks >= GRAPH_ROWS
+    #: Whether the agent is searched through the graph.
+    in_graph: bool
 
 
-def agents_of(count: int, chunks: int, sizes: Sequence[int] = ()) -> list[Agent]:
+def agents_of(count: int, chunks: int, sizes: Sequence[int] = (), *, graph: bool = True) -> list[Agent]:
     """Return agents of different sizes: those that are given, or the shares of the largest; then equal ones."""
     large = list(sizes) or [int(chunks * share) for share in LARGE_SHARES[: max(0, count - 1)]]
     small = max(1, (chunks - sum(large)) // (count - len(large)))
     every = [*large, *[small] * (count - len(large))]
     starts = itertools.accumulate([0, *every])
     return [
-        Agent(f"agent-{n:05d}", size, start)
+        Agent(f"agent-{n:05d}", size, start, graph and size >= GRAPH_ROWS)
         for n, (size, start) in enumerate(zip(every, starts, strict=False))
     ]
 
@@ -197,10 +194,10 @@ class Loader:
                     copy.write(_vector_row(agent, _key(agent.first + number), next(vectors)))
             copy.write(_COPY_END)
 
-    def build_graph(self) -> float:
-        """Build the graph and refresh the statistics. Return the seconds for the graph."""
+    def build_graph(self, agents: Sequence[Agent]) -> float:
+        """Build the graph if an agent uses it, and refresh the statistics. Return the seconds for the graph."""
         started = time.perf_counter()
-        for statement in graph_statements(DIMS):
+        for statement in graph_statements(DIMS) if any(agent.in_graph for agent in agents) else ():
             self._connection.execute(statement.encode())
         took = time.perf_counter() - started
         for name in INDEX_TABLES:

@@ -206,6 +206,9 @@ def _parser() -> argparse.ArgumentParser:
         default=(),
         help="Measure searches of agents with these numbers of chunks.",
     )
+    parser.add_argument(
+        "--without-graph", action="store_true", help="Build no graph for the agents of --curve."
+    )
     parser.add_argument("--seconds", type=float, default=30.0, help="Time of each throughput (default: 30).")
     parser.add_argument(
         "--gateway-cores",
@@ -231,7 +234,7 @@ def _many_agents(options: argparse.Namespace, folder: Path) -> str:
     agents, loader = agents_of(options.agents, options.chunks), Loader(options.url)
     loading = ""
     if not loader.is_loaded(agents):
-        loaded, graph = loader.load(agents), loader.build_graph()
+        loaded, graph = loader.load(agents), loader.build_graph(agents)
         loading = f"Loading took {loaded:.0f} s, and building the graph of the large agents {graph:.0f} s."
     writer = Writer(seed=3)
     questions = [writer.question() for _ in range(options.questions)]
@@ -246,10 +249,12 @@ def _many_agents(options: argparse.Namespace, folder: Path) -> str:
 def _curve(options: argparse.Namespace, folder: Path) -> str:
     """Return what a search costs in agents of different sizes, in a database that is full of others."""
     open_server(options.url, connections=1)  # creates the schema
-    agents, loader = agents_of(options.agents, options.chunks, options.curve), Loader(options.url)
+    graph = not options.without_graph
+    agents = agents_of(options.agents, options.chunks, options.curve, graph=graph)
+    loader = Loader(options.url)
     if not loader.is_loaded(agents):
         loader.load(agents)
-        loader.build_graph()
+        loader.build_graph(agents)
     writer = Writer(seed=3)
     questions = [writer.question() for _ in range(options.questions)]
     measured, costs = Measured(options.url, folder, questions), list[Cost]()
