@@ -17,6 +17,8 @@ from memoriter.config.loading import RESTORE_MARKER
 from memoriter.errors import BackupError, StoreBroken
 from memoriter.extensions.backup.creating import create
 from memoriter.extensions.backup.restoring import restore
+from memoriter.extensions.langgraph.items import items_of
+from memoriter.extensions.langgraph.items.store import Put
 
 OpenMemory = Callable[..., Memory]
 RENAME = os.rename
@@ -96,6 +98,20 @@ def test_a_restored_memory_has_the_same_notes_entries_sessions_and_settings(
         home=other, config=other / "config.yaml", overrides={"embedding.provider": "none"}
     ) as memory:
         assert [hit.path for hit in memory.search("沼泽").hits] == ["memory/鸟/苍鹭.md"]
+
+
+def test_items_of_frameworks_are_restored(filled: Memory, home: Path, tmp_path: Path) -> None:
+    items_of(filled).put([Put(("users", "ada"), "tea", {"cups": 3}, ("tea",), None)])
+    create(settings_of(filled, home), tmp_path / "memory.zip")
+    restore(tmp_path / "memory.zip", home=tmp_path / "other", workspace=tmp_path / "notes")
+    settings = load(
+        arguments={"home": tmp_path / "other", "workspace": tmp_path / "notes", "embedding.provider": "none"},
+        environ={},
+    )
+    with Memory.open(settings=settings) as memory:
+        item = items_of(memory).get(("users", "ada"), "tea", refresh=False)
+    assert item is not None
+    assert item.value == {"cups": 3}
 
 
 def test_derived_files_and_locks_are_left_out(filled: Memory, home: Path, tmp_path: Path) -> None:

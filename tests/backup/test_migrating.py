@@ -15,7 +15,9 @@ from postgres_cluster import PostgresCluster
 from memoriter import Memory
 from memoriter.config import Settings, load
 from memoriter.errors import BackupError, StoreError
+from memoriter.extensions.backup.creating import create
 from memoriter.extensions.backup.migrating import migrate
+from memoriter.extensions.backup.restoring import restore
 from memoriter.extensions.backup.table_copy import TABLES
 from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
@@ -84,6 +86,23 @@ def test_a_memory_moves_to_postgres_and_back(postgres: PostgresCluster, tmp_path
     again = migrate(server, back)
     assert [one.rows for one in again.tables] == [one.rows for one in there.tables]
     assert contents(back) == before
+
+
+def test_a_memory_on_a_server_is_backed_up_and_restored_to_files(
+    postgres: PostgresCluster, tmp_path: Path
+) -> None:
+    server = settings_of(tmp_path / "gateway", tmp_path / "notes", postgres.url, uuid.uuid4().hex)
+    files = settings_of(tmp_path / "home", tmp_path / "notes")
+    fill(files)
+    migrate(files, server)
+    before = contents(server)
+    (server.home / "config.yaml").write_text(f"store:\n  url: {postgres.url}\n")
+    report = create(server, tmp_path / "server.zip")
+    assert (report.notes, report.agents, report.not_included) == (2, ("main",), ())
+    again = settings_of(tmp_path / "again", tmp_path / "notes again")
+    restore(report.path, home=again.home, workspace=again.workspace)
+    assert contents(again) == before
+    assert "url" not in (again.home / "config.yaml").read_text()  # the server's has a password
 
 
 def test_every_table_of_record_is_copied(postgres: PostgresCluster, tmp_path: Path) -> None:

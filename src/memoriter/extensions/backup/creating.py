@@ -17,6 +17,7 @@ from memoriter.errors import BackupError
 from memoriter.extension import offers
 from memoriter.extensions.backup.archive import CONFIG, Manifest, Writer, open_archive
 from memoriter.extensions.backup.copying import copy_database
+from memoriter.extensions.backup.migrating import migrate
 from memoriter.files.paths import open_inside
 from memoriter.files.platform import sync_file, sync_path
 from memoriter.records import Progress, ProgressCallback
@@ -24,8 +25,8 @@ from memoriter.store.vectors import installed_engines
 
 #: Folders of an agent that hold files as they are. They are read first, see `_agent_files`.
 STATE_FOLDERS = ("queue", "hooks", "flushes", "seen_turns", "sessions")
-#: What can be rebuilt, in the folder of an agent.
-DERIVED = ("index.db", "workspaces", "entries", "items")
+#: Folders that can be rebuilt, in the folder of an agent. `items.db`, beside its index in `items`, cannot.
+DERIVED = ("workspaces", "entries", "items")
 #: Endings of files that belong to a running process.
 TRANSIENT = (".lock", ".tmp", ".new", "-wal", "-shm")
 
@@ -55,11 +56,8 @@ def create(
     """Write everything that cannot be rebuilt to one file, which only its owner may read, and verify it.
 
     ``config`` is the settings file (default: the one in the home). An existing file is replaced only with ``force``.
+    Of a memory on a server, the agent of the settings is copied, without the settings that name the server.
     """
-    if settings.store.is_shared:
-        raise BackupError(
-            "This memory is on a server. Back it up with the tools of the server, see docs/scale.md."
-        )
     path = path.expanduser().absolute()
     if path.is_dir():
         path /= f"memoriter-{time.strftime('%Y-%m-%d')}.zip"
@@ -68,6 +66,14 @@ def create(
     if not path.parent.is_dir():
         raise BackupError(f"The folder {path.parent} does not exist. Create it, or choose another place.")
     with tempfile.TemporaryDirectory(prefix=f".{path.name[:40]}.", dir=path.parent) as folder:
+        if settings.store.is_shared:
+            home, config = Path(folder, "home"), None
+            places = {"home": home, "workspace": home / "workspace"}
+            (home / "workspace").mkdir(parents=True, mode=0o700)
+            store = settings.store.model_copy(update={"url": None})
+            own = settings.model_copy(update={**places, "store": store})
+            migrate(settings, own, progress=progress)
+            settings = own
         return _create(settings, path, Path(folder), config, version, progress)
 
 
@@ -164,7 +170,7 @@ def _agent_files(settings: Settings, folder: Path) -> Iterator[tuple[str, _Sourc
     engines = (engine.folder for engine in installed_engines().values() if engine.folder)
     derived = (*DERIVED, *engines, *offers("engines"))  # the folder of a search engine has its name
     for entry in sorted(home.iterdir()):
-        if entry.name in (*STATE_FOLDERS, "memory.db") or entry.name.startswith(derived):
+        if entry.name in (*STATE_FOLDERS, *derived, "memory.db") or entry.name.startswith("index.db"):
             continue
         for file in _files_below(entry):
             name = f"{prefix}/{file.relative_to(home).as_posix()}"
