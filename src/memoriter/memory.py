@@ -46,7 +46,6 @@ from memoriter.records import (
     least_trusted,
 )
 from memoriter.sentences import join, sentence
-from memoriter.text.dates import local_day
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -296,13 +295,12 @@ class Memory:
         Only the newest statements in force are in it, as many as fit into ``tokens``. ``project`` returns what is
         known about the project of this workspace instead.
         """
-        from memoriter.recall.profile import MAX_ENTRIES, PROFILED, Profile, make_profile
+        from memoriter.recall.profile import Profile, read_profile
 
         if not self.has_entries or not self.allows(session):
             return Profile()
-        here = self.settings.workspace_name if project else None
-        found = self.entries.list(sort="importance", limit=MAX_ENTRIES, trust=PROFILED, workspace=here)
-        return make_profile(found, local_day(), tokens=tokens, project=project)
+        workspace = self.settings.workspace_name if project else None
+        return read_profile(self.entries, workspace, tokens=tokens, project=project)
 
     # ---- conversations ---------------------------------------------------------------------------------------
 

@@ -39,8 +39,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engines": SHARED | LEAVES | {"notes", "sessions", "index", "search"},
     "build": SHARED
     | {"embedding", "llm", "store", "notes", "sessions", "index", "search", "entries", "engines", "config"},
+    "memory_search": SHARED | {"memory_parts", "build", "entries", "recall", "search", "text"},
     "memory_parts": SHARED
     | {
+        "memory_search",
         "build",
         "config",
         "embedding",

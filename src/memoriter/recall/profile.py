@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import zip_longest
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from memoriter.entries.capture_rules import MINE
 from memoriter.entries.relation import contradicts
@@ -20,6 +20,10 @@ from memoriter.recall.render import Language, Whose, language_of
 from memoriter.records import IMPORTED, Entry, EntryType, Trust
 from memoriter.search.when import name_days, plan_of
 from memoriter.text import estimate_tokens
+from memoriter.text.dates import local_day
+
+if TYPE_CHECKING:
+    from memoriter.entries import Entries
 
 Section = Literal["about", "preferences", "people", "projects", "plans"]
 SECTIONS: tuple[Section, ...] = get_args(Section)
@@ -141,6 +145,12 @@ def make_profile(
                 profile = wider if wider.tokens <= tokens else profile
     by_section = (line for section in SECTIONS for line in profile.lines if line.section == section)
     return Profile(tuple(by_section))
+
+
+def read_profile(entries: Entries, workspace: str | None, *, tokens: int, project: bool) -> Profile:
+    """Return the profile of what is in force today, of one workspace if it is named."""
+    found = entries.list(sort="importance", limit=MAX_ENTRIES, trust=PROFILED, workspace=workspace)
+    return make_profile(found, local_day(), tokens=tokens, project=project)
 
 
 def _rank(entry: Entry) -> tuple[object, ...]:
