@@ -131,8 +131,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 
 @functools.cache
-def parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text(encoding="utf-8"))
+def nodes(file: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
 
 
 def package_of(file: Path) -> str:
@@ -143,7 +143,7 @@ def package_of(file: Path) -> str:
 def imported_packages(file: Path) -> set[str]:
     """Return every package that the file imports, at its top, in functions, or for types."""
     packages = set[str]()
-    for node in ast.walk(parsed(file)):
+    for node in nodes(file):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file} imports relatively"
             names = (
@@ -213,7 +213,7 @@ def asks_for_the_url(file: Path) -> bool:
     """Return whether a module reads `store.url` of the settings."""
     return any(
         isinstance(node, ast.Attribute) and node.attr == "url" and ast.unparse(node.value).endswith("store")
-        for node in ast.walk(parsed(file))
+        for node in nodes(file)
     )
 
 

@@ -11,12 +11,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from anthropic import Anthropic, AsyncAnthropic
-from anthropic.lib.tools import ToolError
-from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from messages_server import Script, running, says, uses
@@ -24,7 +21,9 @@ from messages_server import Script, running, says, uses
 from memoriter import Memory
 from memoriter.errors import WriteError
 from memoriter.extensions.anthropic.agent_folder import AgentFolder
-from memoriter.extensions.anthropic.memory_tool import MemoriterAsyncMemoryTool, MemoriterMemoryTool
+
+if TYPE_CHECKING:
+    from memoriter.extensions.anthropic.memory_tool import MemoriterMemoryTool
 
 OpenMemory = Callable[..., Memory]
 EXAMPLES = 500 if os.environ.get("MEMORITER_SOAK") else 20
@@ -42,9 +41,24 @@ def memory(open_memory: OpenMemory) -> Memory:
     return open_memory()
 
 
+# The SDK takes seconds to load. It is loaded in the worker that runs these tests, not in every one.
+
+
+def open_tool(memory: Memory, **options: Any) -> MemoriterMemoryTool:
+    from memoriter.extensions.anthropic.memory_tool import MemoriterMemoryTool
+
+    return MemoriterMemoryTool(memory, **options)
+
+
+def tool_error() -> type[Exception]:
+    from anthropic.lib.tools import ToolError
+
+    return ToolError
+
+
 @pytest.fixture
 def tool(memory: Memory) -> MemoriterMemoryTool:
-    return MemoriterMemoryTool(memory)
+    return open_tool(memory)
 
 
 @pytest.fixture
@@ -54,7 +68,7 @@ def script() -> Iterator[Script]:
 
 
 def error_of(tool: Any, **command: Any) -> str:
-    with pytest.raises(ToolError) as error:
+    with pytest.raises(tool_error()) as error:
         tool.call(command)
     return str(error.value)
 
@@ -75,6 +89,8 @@ def test_claude_writes_a_note_that_a_person_reads_and_a_search_finds(
         uses("t5", command="dance", path="/memories"),
         says("Noted."),
     ]
+    from anthropic import Anthropic
+
     client = Anthropic(api_key="none", base_url=script.url, max_retries=0)
     runner = client.beta.messages.tool_runner(
         model="m",
@@ -113,6 +129,10 @@ def test_the_asynchronous_tool_gives_the_same_results(
         uses("t5", command="delete", path="/memories/nothing.md"),
         says("Done."),
     ]
+
+    from anthropic import AsyncAnthropic
+
+    from memoriter.extensions.anthropic.memory_tool import MemoriterAsyncMemoryTool
 
     async def main() -> None:
         async with AsyncAnthropic(api_key="none", base_url=script.url, max_retries=0) as client:
@@ -183,7 +203,7 @@ commands = st.one_of(
 def _answer(tool: Any, command: dict[str, Any]) -> tuple[str, str]:
     try:
         text = tool.call(command)
-    except ToolError:
+    except tool_error():
         return "refused", ""
     except (OSError, shutil.Error):  # the reference raises some of these
         return "refused", ""
@@ -200,9 +220,11 @@ def _answer(tool: Any, command: dict[str, Any]) -> tuple[str, str]:
 def test_commands_give_the_same_results_as_the_sdks_tool(
     memory: Memory, workspace: Path, tmp_path: Path, script: list[dict[str, Any]]
 ) -> None:
+    from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
+
     shutil.rmtree(workspace / "memory", ignore_errors=True)
     shutil.rmtree(tmp_path / "reference", ignore_errors=True)
-    ours, theirs = MemoriterMemoryTool(memory), BetaLocalFilesystemMemoryTool(str(tmp_path / "reference"))
+    ours, theirs = open_tool(memory), BetaLocalFilesystemMemoryTool(str(tmp_path / "reference"))
     for command in script:
         before = _folders(tmp_path / "reference")
         expected = _answer(theirs, command)
@@ -257,7 +279,7 @@ def test_clear_deletes_claudes_notes_and_keeps_the_owners(
 
 def test_with_a_folder_only_that_folder_is_visible(memory: Memory, note: Callable[[str, str], Path]) -> None:
     note("memory/own.md", "mine\n")
-    tool = MemoriterMemoryTool(memory, folder="memory/claude")
+    tool = open_tool(memory, folder="memory/claude")
     tool.call({"command": "create", "path": "/memories/a.md", "file_text": "x"})
     assert "own.md" not in str(tool.call({"command": "view", "path": "/memories"}))
     assert memory.read("memory/claude/a.md").text.endswith("x")
@@ -283,7 +305,7 @@ def test_a_missing_workspace_is_empty_and_is_created_by_the_first_note(
     open_memory: OpenMemory, workspace: Path
 ) -> None:
     shutil.rmtree(workspace)
-    tool = MemoriterMemoryTool(open_memory())
+    tool = open_tool(open_memory())
     assert str(tool.call({"command": "view", "path": "/memories"})).endswith("0B\t/memories")
     assert "does not exist" in error_of(tool, command="view", path="/memories/a.md")
     tool.call({"command": "create", "path": "/memories/a.md", "file_text": "x"})
@@ -292,7 +314,7 @@ def test_a_missing_workspace_is_empty_and_is_created_by_the_first_note(
 
 def test_a_session_outside_the_scope_gets_nothing(open_memory: OpenMemory) -> None:
     memory = open_memory(memory__scope__default="deny")
-    tool = MemoriterMemoryTool(memory, session="agent:main:discord:group:1")
+    tool = open_tool(memory, session="agent:main:discord:group:1")
     assert error_of(tool, command="view", path="/memories") == "This session may not use the memory."
 
 
@@ -340,7 +362,7 @@ def test_no_path_leads_out_of_the_folder(
     (folder / "file-link.md").symlink_to(outside / "a.md")
     (workspace / "MEMORY.md").write_text(f"{HEAD}mine\n")
     before = _everything(tmp_path, folder)
-    tool = MemoriterMemoryTool(memory)
+    tool = open_tool(memory)
     for command in (
         {"command": "view", "path": path},
         {"command": "create", "path": path, "file_text": "x"},
@@ -349,7 +371,7 @@ def test_no_path_leads_out_of_the_folder(
         {"command": "rename", "old_path": path, "new_path": other},
         {"command": "delete", "path": path},
     ):
-        with contextlib.suppress(ToolError):
+        with contextlib.suppress(tool_error()):
             assert "zebra" not in str(tool.call(command))
     assert _everything(tmp_path, folder) == before
 
@@ -388,7 +410,7 @@ def test_a_folder_that_becomes_a_link_during_a_write_leaks_nothing(
     thread.start()
     try:
         for number in range(150):
-            with contextlib.suppress(ToolError):
+            with contextlib.suppress(tool_error()):
                 tool.call({"command": "create", "path": f"/memories/inner/{number}.md", "file_text": "x"})
     finally:
         stop.set()
@@ -461,7 +483,7 @@ def test_a_concurrent_edit_by_a_person_is_not_overwritten(memory: Memory, worksp
 )
 def test_an_invalid_command_is_one_sentence(tool: MemoriterMemoryTool, command: Any, sentence: str) -> None:
     tool.call({"command": "create", "path": "/memories/a.md", "file_text": "one\n"})
-    with pytest.raises(ToolError) as error:
+    with pytest.raises(tool_error()) as error:
         tool.call(command)
     assert str(error.value) == sentence
 

@@ -21,11 +21,12 @@ CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 def literals(call: str, position: int, *packages: str) -> set[str]:
     """Return the strings that calls of a function have at a position, in some packages."""
-    files = [file for package in packages for file in (PACKAGE / package).rglob("*.py")]
+    files = (file for package in packages for file in (PACKAGE / package).rglob("*.py"))
+    texts = (text for text in (file.read_text("utf-8") for file in files) if f"{call}(" in text)
     calls = (
         node
-        for file in files
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for text in texts
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, ast.Call) and len(node.args) > position and ast.unparse(node.func) == call
     )
     values = (node.args[position] for node in calls)
