@@ -161,6 +161,7 @@ def test_an_interrupted_init_says_what_is_ready_and_how_to_go_on(person: Person)
         process.send_signal(signal.SIGINT)
         lines += process.stderr
     assert process.returncode == 130
+    # Nothing follows: texts that have not begun are not waited for, and no failure of the embedder is reported.
     assert re.fullmatch(
         r"memoriter: Interrupted\. 401 files can be searched by keyword, \d+ of \d+ chunks by meaning\. "
         r"To go on, run `memoriter index`\.\n",

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ import tiny_model
 
 from memoriter.embedding import local, manifest
 from memoriter.embedding.local import LocalEmbedder
+from memoriter.embedding.lookup import bundled_model
 from memoriter.embedding.manifest import Model
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 
@@ -254,3 +256,23 @@ def test_the_runtime_sends_no_telemetry(tiny_folder: Path, tmp_path: Path) -> No
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert list(home.rglob("*")) == []
+
+
+def test_closing_after_an_interruption_does_not_compute_the_texts_that_wait() -> None:
+    folder = bundled_model()
+    assert folder is not None
+    embedder = LocalEmbedder(folder, threads=1)
+    embedder.embed(["the model is loaded"])
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(embedder.embed, ["a text that takes a while " * 20] * 400)
+        wait([running], timeout=0.05)
+        try:
+            interrupt()
+        except KeyboardInterrupt:
+            embedder.close()
+        with pytest.raises(CancelledError):
+            running.result()

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -211,7 +212,7 @@ class Guarded:
     def _call_checked(self, call: Callable[[], object], count: int, limit_s: float | None) -> Matrix:
         try:
             rows = call() if limit_s is None else self._within(limit_s, call)
-        except EmbeddingError:
+        except (EmbeddingError, CancelledError):  # a person interrupted the command
             raise
         except Exception as error:
             # Embedders of other packages may raise anything.

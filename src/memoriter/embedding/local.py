@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -189,7 +190,8 @@ class LocalEmbedder:
         with self._lock:
             loaded, self._loaded = self._loaded, None
         if loaded:
-            loaded.pool.shutdown(wait=True)
+            # A person who interrupts a command does not wait for the texts that have not begun.
+            loaded.pool.shutdown(cancel_futures=isinstance(sys.exception(), KeyboardInterrupt))
 
     def _run(self, texts: list[str]) -> Matrix:
         import numpy as np
