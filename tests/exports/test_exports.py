@@ -181,8 +181,17 @@ def test_an_archive_and_a_folder_are_read_too(memory: Memory, tmp_path: Path) ->
     assert counts(import_export(memory, folder, dry_run=True))[1] == {"session new": 1}
     with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
         archive.write(folder / "conversations.json", "conversations.json")
-    assert counts(import_export(memory, tmp_path / "export.zip"))[1] == {"session new": 1}
-    assert counts(import_export(memory, folder))[1] == {"session same": 1}
+        archive.writestr("memories.json", "[]")
+    from_archive, from_folder = (import_export(memory, path) for path in (tmp_path / "export.zip", folder))
+    assert [counts(report)[1] for report in (from_archive, from_folder)] == [
+        {"session new": 1},
+        {"session same": 1},
+    ]
+    left_out = "Not imported, because they are not conversations"
+    assert (from_archive.remarks, from_folder.remarks) == (
+        (f"{left_out}: memories.json.",),
+        (f"{left_out}: user.json.",),
+    )
 
 
 # ---- Claude -------------------------------------------------------------------------------------------------------

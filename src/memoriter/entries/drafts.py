@@ -62,9 +62,7 @@ def type_of(name: str) -> EntryType:
         return name
     if name in _TYPE_OF:
         return _TYPE_OF[name]
-    raise BadArgument(
-        f"There is no type {name!r}. The types are: {', '.join((*TYPES, *CATEGORIES[:3]))}.", "type"
-    )
+    raise BadArgument(f"There is no type {name!r}. The types are: {', '.join(TYPES)}.", "type")
 
 
 def category_of(type_: EntryType) -> Category:
