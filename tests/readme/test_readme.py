@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 import shutil
 import signal
@@ -17,17 +16,16 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from installation import ROOT, Installation, quoted, write_program
 from mcp import Client, StdioServerParameters
 from vault import write_vault
 from year_of_notes import Question, write_year
 
 from memoriter.testing import sample_workspace
 
-ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 
 
@@ -54,76 +52,6 @@ def shown_commands() -> Iterator[tuple[str, str]]:
         for part in block.split("$ ")[1:]:
             command, _, output = part.partition("\n")
             yield command, output
-
-
-@dataclass(frozen=True)
-class Installation:
-    """A `memoriter` to run, and a person's home."""
-
-    bin: Path
-    home: Path
-    #: The folder of the notes in the home.
-    folder: str = "notes"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        inherited = {
-            name: value for name, value in os.environ.items() if name in ("PYTHONPATH", "LANG", "TMPDIR")
-        }
-        return inherited | {
-            "PATH": f"{self.bin}:{self.programs}:/usr/bin:/bin",
-            "HOME": str(self.home),
-            "COLUMNS": "120",
-        }
-
-    def run(self, command: str, folder: Path | None = None) -> str:
-        """Run a command line in a shell. Return what it prints."""
-        finished = subprocess.run(
-            ["bash", "-c", command],
-            cwd=folder or self.home,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert finished.returncode == 0, f"{command}\n{finished.stdout}\n{finished.stderr}"
-        assert "Traceback" not in finished.stderr
-        return finished.stdout
-
-    def search(self, question: str) -> dict[str, object]:
-        answer: dict[str, object] = json.loads(
-            self.run(f"memoriter search --json {quoted(question)}", self.notes)
-        )
-        return answer
-
-    @property
-    def notes(self) -> Path:
-        return self.home / self.folder
-
-    @property
-    def programs(self) -> Path:
-        """The folder of the person's other programs."""
-        return self.home / "programs"
-
-    def finds(self, question: Question) -> bool:
-        """Return whether one of the hits for the question contains the line that answers it."""
-        return self.rank(question) is not None
-
-    def rank(self, question: Question) -> int | None:
-        """Return the place of the first hit that contains the line that answers the question, counted from 1."""
-        found = self.search(question.text)
-        assert found["degraded"] is None, found["degraded"]
-        lines = (self.notes / question.path).read_text("utf-8").splitlines()
-        for place, hit in enumerate(found["results"], 1):  # type: ignore[arg-type, var-annotated]
-            shown = lines[hit["startLine"] - 1 : hit["endLine"]]
-            if hit["path"] == question.path and any(question.line in line for line in shown):
-                return place
-        return None
-
-
-def quoted(text: str) -> str:
-    return "'" + text.replace("'", "'\\''") + "'"
 
 
 def without_numbers(text: str) -> str:
@@ -239,11 +167,6 @@ def check_promises(installed: Installation, question: Question) -> None:
 # ---- the walks ----------------------------------------------------------------------------------------------------
 
 
-def write_program(path: Path, *words: object) -> None:
-    path.write_text(f'#!/bin/sh\nexec {" ".join(str(word) for word in words)} "$@"\n', encoding="utf-8")
-    path.chmod(0o755)
-
-
 @pytest.fixture
 def checkout(tmp_path: Path) -> Iterator[Installation]:
     """The checkout, for a person with an empty home. Its resident process ends with the test."""
@@ -266,39 +189,10 @@ def test_the_commands_of_the_readme_work_in_the_checkout(checkout: Installation)
     check_promises(checkout, questions[0])
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT]
-    subprocess.run(command, check=True, timeout=600)
-    [built] = folder.glob("memoriter-*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
-def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment with the wheel. The fixture returns its programs."""
-    folder = tmp_path_factory.mktemp("environment") / "venv"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=300)
-    assert "pip install ." in shell_commands()
-    pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel]
-    subprocess.run(pip, check=True, timeout=1200)
-    return folder / "bin"
-
-
-@pytest.fixture
-def installed(environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
-    """The installed wheel, for a person with an empty home. Its resident process ends with the test."""
-    monkeypatch.delenv("PYTHONPATH", raising=False)  # the package comes from the wheel
-    (tmp_path / "home").mkdir()
-    person = Installation(environment, tmp_path / "home")
-    yield person
-    person.run("memoriter resident stop")
-
-
 @pytest.mark.integration
 @pytest.mark.timeout(3000)
 def test_the_readme_works_from_the_wheel_on_a_year_of_notes(installed: Installation) -> None:
+    assert "pip install ." in shell_commands()
     check_shown_commands(installed)
     questions = write_year(installed.notes)
     check_first_search(installed)
