@@ -1,12 +1,13 @@
 """Checks before a restore. A backup may come from someone else, and its digests prove nothing about its author.
 
-Notes go only to a folder that the owner named. Settings and files that may run a program or send text somewhere need
-the owner's consent. Nothing is written before all checks have passed.
+Notes go only to a folder that the owner named. Settings and files that may run a program, send or read text
+elsewhere, or trust others, need the owner's consent. Nothing is written before all checks have passed.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -20,10 +21,19 @@ from memoriter.files.paths import open_inside
 #: Files of an agent that cannot be rebuilt.
 TRUTH = ("memory.db", "items.db", "sessions", "queue")
 #: Endings of notes. Other files need consent.
-NOTE_SUFFIXES = (".md", ".markdown", ".mdx", ".rmd", ".txt", ".text", ".rst", ".org", ".adoc", ".tex")
-#: Last parts of the settings that name a program or an address, and their endings.
-OUTSIDE_NAMES = ("command", "host", "allowed_hosts", "servers")
-OUTSIDE_ENDING = "url"
+NOTE_SUFFIXES = (
+    *(".md", ".markdown", ".mdx", ".rmd", ".qmd", ".txt", ".text", ".rst", ".org", ".adoc", ".tex"),
+    *(".pdf", ".docx"),
+)
+#: Last parts of the settings that decide what runs, where text goes, what is read and who is trusted; their endings.
+OUTSIDE_NAMES = (
+    *("command", "backend", "model_path", "provider", "fallback", "vector_engine"),
+    *("host", "allowed_hosts", "servers", "extra_paths", "paths", "collections", "workspaces", "files"),
+    *("default", "rules", "local_tools", "owner_names", "approval", "redact"),
+)
+OUTSIDE_ENDINGS = ("url", "api_key")
+#: Values that stay on this machine and trust nobody.
+HARMLESS = ("auto", "local", "none", "builtin", "scan", "deny", "agent", "all", True)
 #: An archive may expand to this many bytes, and a larger one to this many times its size.
 FREE_BYTES, MAX_RATIO = 256 << 20, 100
 
@@ -58,11 +68,11 @@ def check_size(archive: Archive, home: Path) -> None:
 
 
 def check_consent(archive: Archive, home: Path) -> None:
-    """Refuse a backup that brings programs or addresses, and name them."""
+    """Refuse a backup that brings programs, addresses, folders or rules of trust, and name them."""
     if brought := [*_foreign_settings(archive, home), *_foreign_files(archive.manifest)]:
         shown = ", ".join(brought[:10]) + (f" and {len(brought) - 10} more" if len(brought) > 10 else "")
         raise BackupError(
-            f"{archive.path} brings what may run a program or send text to an address: {shown}. "
+            f"{archive.path} brings what may run a program, send or read text elsewhere, or trust others: {shown}. "
             "If you trust its author, restore it with --yes."
         )
 
@@ -72,10 +82,11 @@ def _foreign_settings(archive: Archive, home: Path) -> Iterator[str]:
     own, new = _own_settings(home), from_file(home / CONFIG, config_text(archive), errors)
     for key, (value, _) in sorted(new.items()):
         name = key.rpartition(".")[2]
-        if not name.endswith(OUTSIDE_ENDING) and name not in OUTSIDE_NAMES:
+        if (not name.endswith(OUTSIDE_ENDINGS) and name not in OUTSIDE_NAMES) or value in HARMLESS:
             continue
         if key not in own or own[key].value != value:
-            yield key if is_secret(key) else f"{key} = {printable(str(value)[:200])}"
+            shown = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+            yield key if is_secret(key) else f"{key} = {printable(shown[:200])}"
     if errors:
         yield f"settings that this installation does not know ({errors[0]})"
 

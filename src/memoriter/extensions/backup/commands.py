@@ -68,7 +68,9 @@ def restore(
     accept: Annotated[
         bool,
         typer.Option(
-            "--yes", "-y", help="Accept settings and files that may run a program or send text to an address."
+            "--yes",
+            "-y",
+            help="Accept settings and files that may run a program, send or read text elsewhere, or trust others.",
         ),
     ] = False,
     dry_run: Annotated[

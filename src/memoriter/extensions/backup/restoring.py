@@ -68,7 +68,7 @@ def restore(
 
     ``workspace`` is the folder for the notes (default: where they were, if that is in the home or in the settings). A
     home that contains data, and notes that differ, are replaced only with ``force``. They are kept in the folder that
-    the report names. ``accept`` also restores settings and files that may run a program or send text to an address.
+    the report names. ``accept`` also restores settings and files that need consent (`checking`).
     """
     home = home.expanduser().absolute()
     with open_archive(path.expanduser()) as archive:
