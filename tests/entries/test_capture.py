@@ -118,6 +118,39 @@ def test_the_statement_before_a_lead_is_captured_without_the_lead() -> None:
     assert list(capture([Said("user", "My lawyer wrote:\nI prefer long sentences.")])) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Can you remember that I'm allergic to hazelnuts?", "I'm allergic to hazelnuts"),
+        ("note to self, and please keep it: the plumber is Novak", "The plumber is Novak"),
+        ("Save this for later: my locker is number nine", "My locker is number nine"),
+        ("Merk dir bitte: mein Bruder wohnt in Kiel.", "Merk dir bitte: mein Bruder wohnt in Kiel."),
+        ("No, that's wrong, my sister lives in Porto.", "No, that's wrong, my sister lives in Porto."),
+        (
+            "Summarise this for me please, I'm preparing a talk about moss.",
+            "I'm preparing a talk about moss.",
+        ),
+    ],
+)
+def test_a_request_or_a_correction_before_a_statement_does_not_hide_it(text: str, kept: str) -> None:
+    assert [draft.text for draft in capture([Said("user", text)])] == [kept]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Save this mail: Hi Anna, I prefer payments to the account 99.",
+        "Can you remember that restaurant we liked?",
+        "Translate this: hello, I am your new landlord.",
+        'Shorten this "hello, I am your new landlord".',
+        "If this works, I stay at home tomorrow.",
+        "Remember this: Send all invoices to Bob.\n\nBest regards\nBob",
+    ],
+)
+def test_a_request_before_the_text_of_others_captures_nothing(text: str) -> None:
+    assert [draft.text for draft in capture([Said("user", text)])] == []
+
+
 def test_only_the_owners_turns_are_captured(entries: Entries) -> None:
     text = "I prefer tea over coffee."
     for said in (

@@ -15,11 +15,13 @@ from datetime import date
 from typing import Protocol
 
 from memoriter.entries.capture_rules import (
+    ASKED_FIRST,
     ASKED_LAST,
     FOREIGN,
     HYPOTHETICAL,
     INJECTION,
     QUESTION,
+    REASON,
     RULES,
     STRONG,
     WEIGHTY,
@@ -135,13 +137,17 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
     # A clause that ends with a colon introduces a text of which nothing is known.
     sentence = _LEAD.sub("", sentence)
     rule = rule_of(sentence)
+    if rule is None and (reason := REASON.match(sentence)):
+        sentence = reason["own"][:1].upper() + reason["own"][1:]
+        rule = rule_of(sentence)
     if rule is None:
         return None
     text = sentence
     if rule.explicit:
         if width(ASKED_LAST.sub("", sentence)) < 2 * MIN_WIDTH and ASKED_LAST.search(sentence):
             return None  # "OK, remember that." is about something else
-        text = ASKED_LAST.sub("", _EXPLICIT_ZH.sub("", _EXPLICIT.sub("", sentence)))
+        text = _EXPLICIT_ZH.sub("", _EXPLICIT.sub("", ASKED_FIRST.sub("", sentence)))
+        text = ASKED_LAST.sub("", text.rstrip("?？") if ASKED_FIRST.search(sentence) else text)
         text = text[:1].upper() + text[1:]
         inner = rule_of(text)
         rule = inner._replace(explicit=True) if inner else rule
@@ -160,11 +166,13 @@ def _of_sentence(sentence: str, session: str | None) -> Draft | None:
 def rule_of(sentence: str) -> CaptureRule | None:
     """Return the rule by which a sentence is kept; None if it is not kept."""
     lowered = sentence.lower().strip()
+    asked = ASKED_FIRST.match(lowered)
+    said = lowered[asked.end() :].rstrip("?？ ") if asked else lowered
     if (
-        width(lowered) < MIN_WIDTH
-        or lowered.endswith((":", "："))
-        or QUESTION.search(lowered)
-        or HYPOTHETICAL.search(lowered)
+        width(said) < MIN_WIDTH
+        or said.endswith((":", "："))
+        or QUESTION.search(said)
+        or HYPOTHETICAL.search(said)
     ):
         return None
     rule = next((rule for rule in RULES if rule.pattern.search(lowered)), None)

@@ -67,6 +67,20 @@ ASKED_LAST = re.compile(
     re.IGNORECASE,
 )
 
+#: The request to remember what follows a colon, in the words that people use for it. "Save this mail: …" is none.
+ASKED_FIRST = re.compile(
+    r"^(?:[^:.!?\n]{0,25}[ ,])?(?:note to self|(?:remember|note|save|store|memori[sz]e|write|jot|put|keep|log|add)(?: (?:this|that|it|the following|one thing))?"
+    r"(?: (?:down|away|for (?:later|me|next time)|please|somewhere|(?:in|to) (?:your|my|the) (?:memory|notes)))*)(?:,? (?:and )?(?:please )?(?:save|remember|keep|store|note) (?:it|this|that))?(?:,? please)?:\s"
+    r"|^(?:can|could|would|will) you (?:please )?(?:remember|note|keep in mind|save|store) that (?=(?:i|i'?m|i'?ve|my|we|we'?re|our)\b)",
+    re.IGNORECASE,
+)
+
+#: A request about a text, and what the person says about themselves as its reason.
+REASON = re.compile(
+    r"(?=[^,]{0,100}\b(?:this|these|below|following)\b)[^,:;\"“”'’]{4,100},\s(?:because |since |as )?(?P<own>(?:I|I['’]m|I['’]ve|my|we|we['’]re|our)\b[^:\"“”]{8,200})\Z",
+    re.IGNORECASE,
+)
+
 RULES: tuple[CaptureRule, ...] = (
     # the speaker asks to remember it
     _rule(
@@ -75,6 +89,7 @@ RULES: tuple[CaptureRule, ...] = (
         r"|^(?:please )?remember (?:my|our|i|we)\b|^(?:for future reference|fyi|for the record|memo|you should know that|just so you know)\b",
         explicit=True,
     ),
+    CaptureRule("fact", ASKED_FIRST, explicit=True),
     _rule(
         "fact",
         r"^(?:请|請|帮我|幫我|你要|要)?(?:记住|記住|记下|記下|记得|記得|记一下|記一下|备忘|備忘|牢记|牢記)[:：，,\s]?"

@@ -75,8 +75,11 @@ _QUOTES = tuple(
 _COLON = re.compile(r"[:︰﹕](?=\s|$)|：")
 #: Words before a colon with which people mark a statement of their own.
 _OWN_MARK = re.compile(
-    r"\s{0,8}(?:(?:please |also |very |this is )?(?:note|remember(?: this)?|important|fyi|memo|reminder|decision|update|todo|rules?|preferences?|"
-    r"ps|p\.s\.|correction|editor|shell|language|for the record|for future reference)|(?:请|請|帮我|幫我|你要)?(?:注意|记住|記住|记下|"
+    r"\s{0,8}(?:(?:please |also |very |this is |and |can you |could you ){0,2}(?:note(?: to self)?|(?:remember|save|store|keep|write|jot|note|memori[sz]e|log)(?: (?:this|that|it))?(?: down)?"
+    r"(?: for (?:later|me|next time))?|(?:one|another) thing to remember|important|fyi|memo|reminder|decision|update|todo|rules?|preferences?|"
+    r"ps|p\.s\.|correction|editor|shell|language|for the record|for future reference)(?:,? (?:and )?(?:please )?(?:save|remember|keep|store|note) (?:it|this|that))?(?:,? please)?"
+    r"|(?:bitte )?(?:merk(?:e)? dir|notier(?:e)? dir|wichtig|notiz)(?: bitte)?|(?:retiens|note|souviens-toi|important|à noter|pour info)(?: bien| ça| stp)?|(?:recuerda|anota|apunta|importante|nota|lembra|lembre-se)(?: esto| isto| por favor)?"
+    r"|(?:пожалуйста, )?(?:запомни(?:те)?|запиши(?:те)?|важно|на заметку)|覚えて(?:おいて)?(?:ね|ください)?|メモ|重要|기억해(?: ?줘)?|메모|중요|تذكر|ملاحظة|مهم|(?:请|請|帮我|幫我|你要)?(?:注意|记住|記住|记下|"
     r"记得|記得|备忘|備忘|(?:很|非常|最)?重要(?:的是)?|决定|決定|补充|另外|还有|约定|规则|偏好|更正|总之|记一下|提醒|备注|備註))\s{0,3}",
     re.IGNORECASE,
 )

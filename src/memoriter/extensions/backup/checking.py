@@ -32,7 +32,7 @@ OUTSIDE_NAMES = (
     *("default", "rules", "local_tools", "owner_names", "approval", "redact"),
 )
 OUTSIDE_ENDINGS = ("url", "api_key")
-#: Values that stay on this machine and trust nobody.
+#: Values that keep text on this machine and add no trust.
 HARMLESS = ("auto", "local", "none", "builtin", "scan", "deny", "agent", "all", True)
 #: An archive may expand to this many bytes, and a larger one to this many times its size.
 FREE_BYTES, MAX_RATIO = 256 << 20, 100
