@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +39,10 @@ def set_value(text: str, key: str, value: object) -> str:
         raise ConfigError("The settings file must contain keys with values, such as 'agent: main'.")
     else:
         edited = _edit(text, _find(root, key), value)
-    if _value_in(edited, key) != value:
-        raise ConfigError(f"{key} cannot be set automatically in this file. Edit it by hand.")
-    return edited
+    with suppress(yaml.YAMLError):  # a mapping in braces cannot be extended
+        if _value_in(edited, key) == value:
+            return edited
+    raise ConfigError(f"{key} cannot be set automatically in this file. Edit it by hand.")
 
 
 # ---- the place of a key -------------------------------------------------------------------------------------------
