@@ -234,7 +234,8 @@ class MemoryParts:
     def copies(self, trust: Trust) -> NoteCopies:
         """Return the copies of entries in notes and sessions, as far as this speaker may erase them."""
         aside = sorted(self.settings.home.glob("replaced-*"))
-        return NoteCopies(self.engine, self.notes, trust, self.settings.other_indexes(), aside)
+        deleted = self.settings.agent_folder / "deleted"
+        return NoteCopies(self.engine, self.notes, trust, self.settings.other_indexes(), aside, deleted)
 
     def session_began(self, session: str) -> None:
         """Note that a session starts or continues, so that its first turns show whether it is a new one."""

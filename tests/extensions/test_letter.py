@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import time
+import uuid
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memoriter import Memory
+from memoriter.errors import EditConflict, NotFound
+from memoriter.extensions.letter.deleted import clean_up, list_deleted, remove_note, restore_note
 from memoriter.extensions.letter.writing import as_markdown, list_changes, write_letter
-from memoriter.tools.table import call
+from memoriter.tools.table import OPERATIONS, call
+from memoriter.tools.tool import Access
+from memoriter.tools.toolbox import Toolbox
 
 
 @pytest.fixture
@@ -18,6 +25,11 @@ def memory(tmp_path: Path) -> Any:
     overrides = {"embedding.provider": "none"}
     with Memory.open(tmp_path / "workspace", home=tmp_path / "home", overrides=overrides) as opened:
         yield opened
+
+
+def as_caller(access: Access, memory: Memory, operation: str, arguments: dict[str, object]) -> dict[str, Any]:
+    """Call an operation with this access."""
+    return Toolbox(memory, tools=OPERATIONS, access=access).call(operation, arguments)
 
 
 def test_an_empty_memory_has_a_letter_and_no_changes(memory: Memory) -> None:
@@ -60,3 +72,84 @@ def test_the_letter_tells_what_was_learned_changed_and_retired(memory: Memory) -
     written = as_markdown(letter)
     assert "## Learned (1)\n\n- Tea at four\n" in written
     assert "## Retired (1)\n\n- The gate squeaks\n" in written
+
+
+def test_changes_that_an_import_brings_stand_on_their_own_day(memory: Memory) -> None:
+    memory.remember("Tea at four")
+    now = time.time()
+    for number in (9, 3, 6):
+        at = now - number * 86_400
+        entry = {"id": str(uuid.uuid4()), "text": f"House {number}", "created_at": at, "updated_at": at}
+        first = {"seq": 1, "change": 1, "at": at, "kind": "add", "by": "owner", "note": ""}
+        line = {"entry": entry, "history": [{**first, "entry_id": entry["id"], "after": entry}]}
+        memory.entries.import_(json.dumps(line))
+    pages, before = list[float](), None
+    while True:
+        page = call(memory, "changes.list", {"limit": 2, **({"before": before} if before else {})})
+        pages += [change["at"] for change in page["changes"]]
+        before = page["next"]
+        if not before:
+            break
+    assert len(pages) == len(set(pages)) == 4
+    assert pages == sorted(pages, reverse=True)
+
+
+def test_a_deleted_note_is_listed_with_the_changes_and_restored(memory: Memory) -> None:
+    note = memory.notes.put("memory/people/ana.md", "# Ana\n\nLikes rain.\r\n", version=None)
+    removed = as_caller("admin", memory, "notes.remove", {"path": note.path, "version": note.version})
+    assert removed["path"] == note.path
+    with pytest.raises(NotFound):
+        memory.notes.text(note.path)
+    (listed,) = as_caller("admin", memory, "changes.list", {})["deleted"]
+    assert (listed["id"], listed["path"]) == (removed["id"], note.path)
+    assert as_caller("read", memory, "changes.list", {})["deleted"] == []
+    restored = as_caller("admin", memory, "notes.restore", {"id": removed["id"]})
+    assert (restored["text"], restored["version"]) == (note.text, note.version)
+    assert as_caller("admin", memory, "changes.list", {})["deleted"] == []
+    assert not list((memory.settings.agent_folder / "deleted").iterdir())
+
+
+def test_a_note_that_changed_meanwhile_is_not_deleted_and_a_taken_place_is_not_overwritten(
+    memory: Memory,
+) -> None:
+    note = memory.notes.put("memory/ana.md", "# Ana\n", version=None)
+    assert note.version
+    newer = memory.notes.put("memory/ana.md", "# Ana\n\nMoved.\n", version=note.version)
+    with pytest.raises(EditConflict):
+        remove_note(memory, "memory/ana.md", version=note.version)
+    assert list_deleted(memory) == []
+    assert newer.version
+    removed = remove_note(memory, "memory/ana.md", version=newer.version)
+    memory.notes.put("memory/ana.md", "# Another\n", version=None)
+    with pytest.raises(EditConflict):
+        restore_note(memory, removed.id)
+    assert memory.notes.text("memory/ana.md").text == "# Another\n"
+
+
+def test_an_erasure_deletes_the_deleted_notes_that_say_it(memory: Memory) -> None:
+    entry = memory.remember("The safe is behind the mirror").entry
+    assert entry
+    for name, text in (("house", "the safe is behind the mirror."), ("garden", "The gate squeaks.")):
+        note = memory.notes.put(f"memory/{name}.md", f"# {name}\n\n- {text}\n", version=None)
+        assert note.version
+        remove_note(memory, note.path, version=note.version)
+    memory.erase(entry.id)
+    assert [note.path for note in list_deleted(memory)] == ["memory/garden.md"]
+    assert not any(
+        b"behind the mirror" in file.read_bytes()
+        for file in memory.settings.home.rglob("*")
+        if file.is_file()
+    )
+
+
+def test_a_deleted_note_is_kept_for_the_retention_time(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = memory.notes.put("memory/ana.md", "# Ana\n", version=None)
+    assert note.version
+    remove_note(memory, note.path, version=note.version)
+    later = time.time() + (memory.settings.cleanup.retention_days + 1) * 86_400
+    monkeypatch.setattr("memoriter.extensions.letter.deleted.time.time", lambda: later)
+    assert list_deleted(memory) == []
+    clean_up(memory)
+    assert not list((memory.settings.agent_folder / "deleted").iterdir())

@@ -9,11 +9,13 @@ import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.engines import Engine
 from memoriter.errors import EmbeddingError, IndexBroken, SourceError, StoreError, StoreLocked
+from memoriter.files import durable
 from memoriter.index.vectors import BackgroundWork
 from memoriter.records import (
     Answer,
@@ -31,6 +33,7 @@ from memoriter.search import Found
 from memoriter.search.shape import ALL_WORDS, shows_citations
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
+from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.embedding import Choice, Embedder
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from memoriter.store import Index
 
     Remake = Callable[[str], Choice | None]
-    from pathlib import Path
 
     from memoriter.notes.collection import Notes
 
@@ -385,15 +387,23 @@ MAX_TEXTS, MAX_PLACES = 50, 20
 class NoteCopies:
     """The copies of entries in the files of one memory. An agent erases lines only in agents' logs.
 
-    ``others`` are the folders of the indexes of other workspaces, and ``aside`` are files that a restore replaced.
+    ``others`` are the folders of the indexes of other workspaces, ``aside`` are files that a restore replaced, and
+    ``deleted`` has the notes that the owner deleted.
     """
 
     def __init__(
-        self, engine: Engine, notes: Notes, trust: Trust, others: Sequence[Path], aside: Sequence[Path]
+        self,
+        engine: Engine,
+        notes: Notes,
+        trust: Trust,
+        others: Sequence[Path],
+        aside: Sequence[Path],
+        deleted: Path,
     ) -> None:
         self._engine = engine
         self._notes = notes
         self._trust = trust
+        self._deleted = deleted
         self._others = sorted(folder.name.rpartition("-")[0] for folder in others)
         self._aside = [str(path) for path in aside]
 
@@ -404,6 +414,11 @@ class NoteCopies:
             # Always: an erasure that was killed here, or a note that was deleted earlier, leaves the same words.
             self._engine.sync()
             self._engine.purge()
+        if not dry_run and self._trust == "owner":
+            for note in filter(Path.is_file, self._deleted.rglob("*")):
+                said = normal_form(note.read_text("utf-8", "replace"))
+                if any(form in said for form in map(normal_form, texts) if form):
+                    durable.remove(note)
         return result.lines, (*result.left, *self._left())
 
     def _left(self) -> list[str]:

@@ -24,7 +24,7 @@ from memoriter.records import Progress, ProgressCallback
 from memoriter.store.vectors import installed_engines
 
 #: Folders of an agent that hold files as they are. They are read first, see `_agent_files`.
-STATE_FOLDERS = ("queue", "hooks", "flushes", "seen_turns", "sessions")
+STATE_FOLDERS = ("queue", "hooks", "flushes", "seen_turns", "sessions", "deleted")
 #: Folders that can be rebuilt, in the folder of an agent. `items.db`, beside its index in `items`, cannot.
 DERIVED = ("workspaces", "entries", "items")
 #: Endings of files that belong to a running process.

@@ -1,4 +1,6 @@
-"""What changed, by day, and the weekly letter of the memory: learned, changed, retired, never used, what to forget."""
+"""What changed, by day, with deleted notes to restore; and the weekly letter of the memory: learned, changed, retired,
+never used, what to forget.
+"""
 
 from __future__ import annotations
 
@@ -16,5 +18,8 @@ extension = Extension(
     operations={
         "changes.list": Offer("memoriter.extensions.letter.operations:changes"),
         "letter.get": Offer("memoriter.extensions.letter.operations:letter"),
+        "notes.remove": Offer("memoriter.extensions.letter.operations:remove"),
+        "notes.restore": Offer("memoriter.extensions.letter.operations:restore"),
     },
+    chores=("memoriter.extensions.letter.deleted:clean_up",),
 )

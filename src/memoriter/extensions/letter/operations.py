@@ -1,12 +1,14 @@
-"""The operations `changes.list` and `letter.get`."""
+"""The operations `changes.list`, `letter.get`, and those of deleted notes."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
+from memoriter.extensions.letter import deleted
 from memoriter.extensions.letter.writing import MAX_CHANGES, as_markdown, list_changes, write_letter
 from memoriter.tools.entries import EntryJson, Time
-from memoriter.tools.tool import Arguments, Call, Count, Prose, Shape, omitted_if_none, operation
+from memoriter.tools.notes import NoteTextJson
+from memoriter.tools.tool import LATEST, Arguments, Call, Count, Prose, Shape, omitted_if_none, operation
 
 
 class ChangesArguments(Arguments):
@@ -41,11 +43,45 @@ class ChangeJson(Shape):
     events: list[EventJson]
 
 
+class DeletedJson(Shape):
+    """A note that the owner deleted and can restore."""
+
+    id: str
+    path: str
+    at: float
+
+
 class ChangesResult(Shape):
     """Changes, newest first."""
 
     changes: list[ChangeJson] = Field(default=[])
     next: int | None = None
+    deleted: list[DeletedJson] = Field(
+        default=[], description="Notes deleted in this time, on the first page for the owner."
+    )
+
+
+class DeleteArguments(Arguments):
+    """Arguments of `notes.remove`."""
+
+    path: str = Field(max_length=4_096, description="The path of the note.")
+    version: str = Field(max_length=64, description="The version that was read.")
+
+
+class DeletedResult(Shape):
+    """A note that was deleted."""
+
+    id: str = Field(default="", description="For `notes.restore`.")
+    path: str = ""
+    at: float = 0
+
+
+class RestoreArguments(Arguments):
+    """Arguments of `notes.restore`."""
+
+    id: str = Field(
+        max_length=20, description="The id of a deleted note, from `notes.remove` or `changes.list`."
+    )
 
 
 class LetterArguments(Arguments):
@@ -118,7 +154,27 @@ def changes(call: Call[ChangesArguments]) -> ChangesResult:
         )
         for change in found
     ]
-    return ChangesResult(changes=shown, next=found[-1].number if len(found) == asked.limit else None)
+    is_first = asked.before is None and not (asked.kind or asked.by) and not call.masked
+    gone = [
+        DeletedJson.model_validate(note)
+        for note in (deleted.list_deleted(call.memory) if is_first else ())
+        if (asked.since or 0) <= note.at < (asked.until or LATEST)
+    ]
+    following = found[-1].number if len(found) == asked.limit else None
+    return ChangesResult(changes=shown, next=following, deleted=gone)
+
+
+@operation("notes.remove", read_only=False, destructive=True, owner_only=True)
+def remove(call: Call[DeleteArguments]) -> DeletedResult:
+    """Remove a note and keep its text for `cleanup.retention_days`, so that `notes.restore` can restore it."""
+    asked = call.arguments
+    return DeletedResult.model_validate(deleted.remove_note(call.memory, asked.path, version=asked.version))
+
+
+@operation("notes.restore", read_only=False, owner_only=True)
+def restore(call: Call[RestoreArguments]) -> NoteTextJson:
+    """Restore a note that `notes.remove` removed. Nothing is changed if there is a note in its place."""
+    return NoteTextJson.model_validate(deleted.restore_note(call.memory, call.arguments.id))
 
 
 @operation("letter.get")

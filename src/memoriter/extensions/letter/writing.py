@@ -75,14 +75,16 @@ def list_changes(
         ("at < ?", until),
         ("by = ?", by),
         ("kind = ?", kind),
-        ("change < ?", before),
     )
     found = [(clause, value) for clause, value in given if value is not None]
     where = " and ".join(["true", *(clause for clause, _ in found)])
+    # An import adds changes of earlier times, so the order of the numbers is not that of the days.
+    after = "having (max(at), change) < ((select max(at) from events where change = ?), ?)" if before else ""
     with store.database.read() as connection:
         rows: Any = connection.execute(
-            f"select change from events where {where} group by change order by change desc limit ?",  # noqa: S608
-            (*(value for _, value in found), limit),
+            f"select change from events where {where} group by change {after}"  # noqa: S608
+            " order by max(at) desc, change desc limit ?",
+            (*(value for _, value in found), *((before, before) if before else ()), limit),
         ).fetchall()
     changes = []
     for (number,) in rows:
