@@ -25,4 +25,14 @@ extension = Extension(
             summary="Move a memory to a server, or back.",
         ),
     },
+    operations={
+        f"backups.{name}": Offer(f"memoriter.extensions.backup.operations:{code}")
+        for name, code in (
+            ("list", "backups"),
+            ("create", "create"),
+            ("check", "check"),
+            ("read", "read"),
+            ("remove", "remove"),
+        )
+    },
 )

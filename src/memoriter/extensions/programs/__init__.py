@@ -25,5 +25,6 @@ extension = Extension(
         "entries.export": Offer(f"{_OPERATIONS}:export"),
         "entries.import": Offer(f"{_OPERATIONS}:import_"),
         "entries.undo_import": Offer(f"{_OPERATIONS}:undo_import"),
+        "hosts.list": Offer("memoriter.extensions.programs.operations:hosts"),
     },
 )

@@ -32,7 +32,7 @@ def hosts(context: typer.Context, as_json: Json = False) -> None:
         {
             "host": name,
             **asdict(connection),
-            **{act: _time(stamp_file(request.settings, name, act)) for act in ("recalled", "captured")},
+            **{act: time_of(stamp_file(request.settings, name, act)) for act in ("recalled", "captured")},
         }
         for name, connection in present(request).items()
     ]
@@ -80,7 +80,8 @@ def choose(request: InstallRequest) -> list[str]:
     ]
 
 
-def _time(stamp: Path) -> float | None:
+def time_of(stamp: Path) -> float | None:
+    """Return the time of a file; None if it does not exist."""
     try:
         return stamp.stat().st_mtime
     except OSError:

@@ -19,4 +19,8 @@ extension = Extension(
         "token": Offer(f"{_COMMANDS}:token_app", group="Serving"),
     },
     mounts={"docs": Offer("memoriter.extensions.serving.api_page:ApiPage")},
+    operations={
+        f"tokens.{name}": Offer(f"memoriter.extensions.serving.operations:{code}")
+        for name, code in (("list", "tokens"), ("create", "create"), ("revoke", "revoke"))
+    },
 )

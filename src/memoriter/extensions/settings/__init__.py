@@ -13,6 +13,10 @@ extension = Extension(
         "collection": Offer(f"{_COMMANDS}:collection_app", group="Notes"),
         "config": Offer(f"{_COMMANDS}:config_app", group="Maintenance"),
     },
+    operations={
+        "settings.list": Offer("memoriter.extensions.settings.operations:settings"),
+        "settings.set": Offer("memoriter.extensions.settings.operations:set_"),
+    },
     other_names={
         "sync.on_search": "search.sync_before",
         "sync.on_session_start": "watch.on_session_start",
