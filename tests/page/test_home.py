@@ -85,10 +85,39 @@ def test_every_chart_can_be_read_as_a_table(gateway: Served, visit: Visit) -> No
 def test_memories_are_listed_by_use(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search", **TODAY).page
     recent = page.locator(".home-lists .recent")
-    expect(recent.locator("h2")).to_have_text(["Recently learned", "Most used", "Never used"])
+    expect(recent.locator("h2")).to_have_text(["Since yesterday", "Most used", "Never used"])
     expect(recent.nth(1).locator(".entry-line")).to_have_count(1)
     expect(recent.nth(1).locator(".uses")).to_have_text("2 times")
     expect(recent.nth(2).locator(".entry-line")).to_have_count(4)
+
+
+def test_the_home_view_begins_with_the_day_and_says_each_change_once(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search", **TODAY).page
+    expect(page.locator(".results > *").first).to_have_class("today")
+    expect(page.locator(".results > *").last).to_have_class("holdings")
+    happened = page.locator(".home-lists .recent").first
+    expect(happened).to_contain_text("The agent says that the quay is long")
+    expect(happened.locator(".entry-line").first).to_contain_text("by an agent")
+    told = happened.locator("a.entry-line").evaluate_all("all => all.map((one) => one.hash)")
+    recent = page.locator(".recent", has_text="Recently learned").locator("a.entry-line")
+    assert not set(told) & set(recent.evaluate_all("all => all.map((one) => one.hash)"))
+
+
+def test_a_note_that_was_deleted_yesterday_is_restored_from_the_home_view(
+    gateway: Served, visit: Visit
+) -> None:
+    gateway.write("memory/people/ana.md", "# Ana\n\nLikes rain.\n")
+    version = gateway.ask("notes.text", path="memory/people/ana.md")["version"]
+    gateway.ask("notes.remove", path="memory/people/ana.md", version=version)
+    (stamp,) = (gateway.home / "agents/main/deleted").iterdir()
+    stamp.rename(stamp.with_name(str(int(stamp.name) - int(DAY_S * 1000))))
+    page = visit(gateway, "#/search", **TODAY).page
+    deleted = page.locator(".entry-line", has_text="memory/people/ana.md")
+    expect(deleted).to_contain_text("Note deleted")
+    deleted.locator("[data-do=restore]").click()
+    expect(page.locator(".said").get_by_role("link")).to_have_text("memory/people/ana.md")
+    expect(deleted).to_have_count(0)
+    assert (gateway.workspace / "memory/people/ana.md").read_text("utf-8") == "# Ana\n\nLikes rain.\n"
 
 
 def test_the_day_follows_what_happens(gateway: Served, visit: Visit) -> None:

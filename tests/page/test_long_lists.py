@@ -156,6 +156,7 @@ def test_the_open_memory_moves_with_j_beyond_what_is_loaded(gateway: Served, vis
 def test_chips_filter_by_what_memories_have_and_headers_sort_both_ways(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/memories").page
     rows = page.locator(".entries tr[data-id]")
+    page.get_by_role("button", name="Filters", exact=True).click()
     page.locator("[data-filter=source]").select_option("import:mem0")
     expect(page.locator(".summary")).to_contain_text("500 memories")
     page.get_by_role("button", name="Remove the filter “Source”").click()

@@ -196,3 +196,13 @@ def test_every_value_in_the_data_has_a_text(words: dict[str, list[str]]) -> None
         if f"{kind}.{one}" not in words
     ]
     assert missing == []
+
+
+def test_the_style_sheets_stay_small_and_style_only_what_a_script_draws() -> None:
+    sheets = [read(file) for file in STYLES]
+    assert sum(text.count("\n") for text in sheets) <= 2_700
+    drawn = read(WEB / "index.html") + "".join(map(read, SCRIPTS))
+    bodies = re.compile(r"/\*.*?\*/|(?<=\{)[^{}]*(?=\})", re.DOTALL)
+    names = {one for text in sheets for one in re.findall(r"\.([a-z][\w-]*)", bodies.sub("", text))}
+    unused = {one for one in names if not re.search(rf"[\s\"'`.]{one}[\s\"'`,\]:)>+~]", drawn)}
+    assert unused <= {"bar-entries", "bar-hits", "bar-tokens"}  # named after the series of a chart

@@ -27,10 +27,13 @@ def test_a_search_shows_hits_with_matches_place_trust_and_parts_of_the_score(
     note = page.locator(".hit[data-source=memory]").first
     expect(note.locator(".place")).to_have_text(re.compile(r"memory/projects/fern\.md:\d+"))
     expect(note.locator(".label[data-kind=trust]")).to_have_text("yours")
+    assert not re.search(r"0\.\d", note.inner_text())  # one mark; the numbers are shown on demand
+    expect(note.locator("summary")).to_have_text("high confidence")
+    note.locator("summary").click()
     parts = [float(text) for text in note.locator(".score-legend b").all_inner_texts()]
     assert len(parts) >= 2
-    assert sum(parts) == pytest.approx(float(note.locator(".score-sum").inner_text()), abs=0.02)
-    note.locator("summary").click()
+    score = note.locator(".score-sum").inner_text().removeprefix("Score ")
+    assert sum(parts) == pytest.approx(float(score), abs=0.02)
     expect(note.locator("code")).to_have_text(re.compile(r"memory/projects/fern\.md#L\d+-L\d+"))
 
 
@@ -65,14 +68,18 @@ def test_memories_are_filtered_by_type_tag_and_stars(gateway: Served, visit: Vis
     page = visit(gateway, "#/memories").page
     rows = page.locator(".entries tbody tr")
     expect(rows.filter(has_text="Nothing is deployed")).to_have_count(1)
+    expect(page.locator("[data-filter=type]")).to_have_count(0)
+    page.keyboard.press("f")
+    expect(page.locator("[data-filter=type]")).to_be_focused()
     page.locator("[data-filter=type]").select_option("relationship")
     expect(rows).to_have_count(3)
     page.locator("[data-filter=stars]").select_option("4")
     expect(rows).to_have_count(2)
-    page.get_by_text("More filters").click()
     page.locator("[data-filter=type]").select_option("")
     page.locator("[data-filter=tag]").select_option("money")
     expect(rows).to_have_count(1)
+    page.get_by_role("button", name="Filters", exact=True).click()
+    expect(page.locator(".chip select")).to_have_count(2)  # those in use stay
     assert "tag=money" in page.url
 
 

@@ -246,7 +246,7 @@ class OverviewResult(Shape):
 
     days: list[BucketJson] = Field(default=[])
     active: Count = Field(default=0, description="Entries in force.")
-    staged: Count = Field(default=0, description="Entries that wait for the owner's approval.")
+    staged: Count = Field(default=0, description="Entries and notes that wait for the owner's approval.")
     errors: Count = Field(default=0, description="Warnings and errors of this process on the last day.")
     latest: list[EntryJson] = Field(default=[], description="The entries that were learned last.")
     most_used: list[EntryJson] = Field(default=[], description="The entries that were used most.")
@@ -270,7 +270,7 @@ def _overview(call: Call[OverviewArguments]) -> OverviewResult:
     return OverviewResult(
         days=[BucketJson.model_validate(day) for day in days],
         active=states.get("active", 0),
-        staged=states.get("staged", 0),
+        staged=states.get("staged", 0) + len(call.memory.notes.pending()),
         errors=sum(until - DAY_S <= trouble.at < until for trouble in troubles),
         latest=_listed(entries.page(limit=MAX_LISTED).entries),
         most_used=_listed(entries.page(sort="used", limit=MAX_LISTED, used=True).entries),

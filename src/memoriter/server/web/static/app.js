@@ -31,6 +31,7 @@ const LATE_VIEWS = {
   about: async () => (await import("./views/about.js")).aboutView,
   changes: async () => (await import("./views/changes.js")).changesView,
   inbox: async () => (await import("./views/inbox.js")).inboxView,
+  operate: async () => (await import("./views/operate.js")).operateView,
   health: async () => (await import("./views/health.js")).healthView,
 };
 
@@ -59,7 +60,7 @@ async function open() {
     fill(outer.main);
     if (shown) hushOld();
     shown = name;
-    outer.select(shown);
+    outer.select({ operate: "health", changes: "search" }[shown] ?? shown);
     title();
     scrollTo(0, 0);
     if (!(await isLoaded(name)) || over || here().view !== name) return null;
@@ -166,6 +167,8 @@ function actions() {
     { text: t("forget.open"), run: () => forgetBy({}, () => {}) },
     { text: t("why.title"), run: async () => (await import("./views/why.js")).whyDialog() },
     { text: t("palette.inbox"), run: () => go("inbox") },
+    { text: t("palette.operate"), run: () => go("operate") },
+    ...known.filter((one) => one.name !== agent()).map(({ name }) => ({ text: t("palette.agent", { name }), run: () => switchAgent(name) })),
     { text: t("health.sync"), run: sync },
     { text: t("palette.theme"), run: () => nextTheme() },
     { text: t("frame.other.language"), run: () => speak(other) },

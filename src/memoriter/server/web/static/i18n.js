@@ -126,6 +126,11 @@ export function moment(seconds) {
   });
 }
 
+/** Today with its weekday: "Wednesday 18 November". */
+export function today() {
+  return written(Date.now() / 1000, { weekday: "long", day: "numeric", month: "long" });
+}
+
 /** Format a day such as 2026-02-08, and a month such as 2026-02. */
 export function dayName(text) {
   return written(new Date(`${text}T12:00`).getTime() / 1000, { day: "numeric", month: "short", year: "numeric" });

@@ -76,6 +76,7 @@ const KEYS = [
   ["e", "help.edit"],
   ["a r l", "help.settle"],
   ["x", "help.pick"],
+  ["f", "filter.all"],
   ["u", "help.undo"],
   ["?", "help.title"],
 ];

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 import { invisible } from "./invisible.js";
 import { ago, moment, number, t } from "./i18n.js";
-import { address } from "./router.js";
+import { address, go } from "./router.js";
 
 export const TYPES = [
   "user_preference",
@@ -115,6 +115,12 @@ export function segments(name, options, value, onchange) {
       ),
     ),
   );
+}
+
+/** The title and the switch of the two views about the program itself. */
+export function programHead(shown, ...buttons) {
+  const views = ["health", "operate"].map((name) => [name, t(`view.${name}`)]);
+  return el("header", { class: "view-head" }, el("h1", {}, t(`view.${shown}`)), segments(t("frame.views"), views, shown, (name) => go(name)), buttons);
 }
 
 /** One memory as a row that links to it. */

@@ -1,9 +1,9 @@
 // The current place, in the hash of the address: `#/memories/ID?type=fact&agent=work`. It also restores scroll and focus when the
 // reader goes back.
 
-export const VIEWS = ["search", "inbox", "memories", "about", "notes", "recalls", "health", "changes"];
+export const VIEWS = ["search", "inbox", "memories", "about", "notes", "recalls", "health", "operate", "changes"];
 /** The views of the navigation. */
-export const MAIN_VIEWS = VIEWS.slice(0, -1);
+export const MAIN_VIEWS = VIEWS.slice(0, -2);
 
 let agentName = ""; // the agent in the addresses of this page; empty: the default agent
 

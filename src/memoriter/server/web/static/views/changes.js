@@ -8,6 +8,7 @@ import { announce, failure, loading, nothing, sentence } from "../notices.js";
 import { choice, dateField, entryLine, fromDateField, segments, when } from "../parts.js";
 import { address, go } from "../router.js";
 import { forgetMemories } from "./forgetting.js";
+import { deletedNote } from "./home.js";
 import { wordDifference } from "./memory_history.js";
 import { peekPanel } from "./peek.js";
 
@@ -67,7 +68,8 @@ export function changesView(main) {
       next = answer.next;
       if (!more) fill(place);
       place.querySelector(".more")?.remove();
-      if (answer.changes.length === 0 && !more) return fill(place, nothing(t("changes.none")));
+      if (answer.changes.length + answer.deleted.length === 0 && !more) return fill(place, nothing(t("changes.none")));
+      if (answer.deleted.length > 0) place.append(removed(answer.deleted));
       place.append(...days(answer.changes));
       if (next) place.append(el("button", { type: "button", class: "quiet more", onclick: () => load({ more: true }) }, t("do.more")));
       return peek.mark();
@@ -76,6 +78,15 @@ export function changesView(main) {
       return fill(place, failure(error, () => load()));
     }
   }
+
+  const removed = (notes) =>
+    el(
+      "section",
+      { class: "recent", "data-section": "deleted" },
+      el("h2", {}, t("changes.deleted")),
+      el("p", { class: "faint" }, t("changes.deleted.hint")),
+      el("div", { class: "lines" }, notes.map((note) => deletedNote(note, () => load()))),
+    );
 
   /** The changes of each day. A day that was begun on the page before goes on there. */
   function days(changes) {

@@ -5,6 +5,7 @@ import { ask, isAborted, news, newest } from "../api.js";
 import { el, fill, icon, measure, refill } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { failure, loading, announce, sentence } from "../notices.js";
+import { programHead } from "../parts.js";
 import { embedder, errors, findings, freshness, sizes, vectors } from "./health_cards.js";
 
 const AGAIN_MS = 3000; // while vectors are computed
@@ -38,7 +39,7 @@ export function healthView(main) {
   );
   fill(
     main,
-    el("header", { class: "view-head" }, el("h1", {}, t("view.health")), check, syncButton),
+    programHead("health", check, syncButton),
     work,
     body,
   );

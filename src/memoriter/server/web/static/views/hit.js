@@ -27,15 +27,9 @@ export function hitCard(hit) {
       el("a", { class: "row place", href: place }, name),
       hit.date && el("span", { class: "faint" }, hit.date),
       trust(hit.trust),
-      hit.level && el("span", { class: "faint" }, t(`level.${hit.level}`)),
       hit.supersededBy && el("span", { class: "faint", title: hit.supersededBy }, t("hit.superseded")),
       hit.newer && el("span", { class: "faint", title: hit.newer }, t("hit.newer")),
       hit.planned && el("span", { class: "faint" }, t("hit.planned", { days: hit.planned })),
-      el(
-        "span",
-        { class: "score-sum", title: t("score.title", { score: amount(hit.score) }) },
-        amount(hit.score),
-      ),
     ),
     hit.heading && el("p", { class: "faint heading" }, hit.heading),
     el(
@@ -46,12 +40,9 @@ export function hitCard(hit) {
     el(
       "details",
       {},
-      el(
-        "summary",
-        { title: t("score.how") },
-        scoreBar(hit.score, hit.parts ?? []),
-        el("span", { class: "hidden" }, t("score.how")),
-      ),
+      el("summary", { title: t("score.how") }, el("i", { class: "meter", "data-level": hit.level ?? "none", "aria-hidden": "true" }), t(hit.level ? `level.${hit.level}` : "score.how")),
+      el("p", { class: "score-sum" }, t("score.title", { score: amount(hit.score) })),
+      scoreBar(hit.score, hit.parts ?? []),
       el("div", { class: "wide", tabindex: "0" }, scoreTable(hit.score, hit.parts ?? [])),
       hit.citation && el("p", { class: "faint" }, `${t("search.citation")} `, el("code", {}, hit.citation)),
     ),

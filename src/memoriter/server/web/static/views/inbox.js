@@ -215,8 +215,8 @@ export function inboxView(main) {
     },
   };
 
-  function noted(how, note, change) {
-    announce(t(`inbox.${how}.note`, { name: note.path }), t("do.undo"), () => undo({ id: note.path }, () => ask("notes.put", change)));
+  function noted(how, note, back) {
+    announce(t(`inbox.${how}.note`, { name: note.path }), t("do.undo"), () => undo({ id: note.path }, back));
     return again();
   }
 
@@ -252,9 +252,9 @@ export function inboxView(main) {
       text.autofocus = true;
       const save = async () => {
         const made = await ask("notes.put", { path: note.path, text: text.value, version: note.version });
-        const change = await decideNote("approve", { ...note, version: made.version });
+        const back = await decideNote("approve", { ...note, version: made.version });
         close();
-        await noted("approve", note, change);
+        await noted("approve", note, back);
       };
       body.append(form([field(t("notes.text"), text)], t("do.approve"), save, close, { draft: { key } }));
     };

@@ -237,6 +237,7 @@ export function memoriesView(main) {
   function key(event) {
     const by = { j: 1, k: -1 }[event.key];
     if (by && stepOpen(by)) return true;
+    if (event.key === "f") return filtering.unfold();
     if (event.key === "x") {
       const focused = document.activeElement?.closest("tr[data-id]") ?? table.querySelector("tr.open");
       focused?.querySelector("input")?.click();

@@ -1,10 +1,10 @@
 // The filters of the table: in the address, and as arguments for the gateway.
 
 import { ask } from "../api.js";
-import { el, icon, refill, typed } from "../dom.js";
+import { el, fill, icon, refill, typed } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { announce } from "../notices.js";
-import { TRUST_LEVELS, STATES, TYPES, choice, field, fromDateField } from "../parts.js";
+import { TRUST_LEVELS, STATES, TYPES, choice, fromDateField } from "../parts.js";
 
 const FILTER_NAMES = ["q", "type", "state", "trust", "stars", "tag", "source", "workspace", "used", "since", "until", "session", "sort", "dir"];
 const SORTS = ["updated", "importance", "expires", "used"];
@@ -53,10 +53,18 @@ export function filterBar(changed) {
       timer = setTimeout(() => put("q", query.value.trim()), PAUSE_MS);
     }),
   });
-  const quick = el("div", { class: "filters" });
-  const further = el("div", { class: "filters" });
-  const more = el("details", { class: "more-filters" }, el("summary", {}, t("filter.more")), further);
-  const node = el("div", { class: "filter-bar" }, el("div", { class: "filters" }, query, quick), more);
+  let open = false;
+  const toggle = el("button", { type: "button", class: "quiet", "aria-keyshortcuts": "f", "aria-controls": "filters", onclick: () => unfold(!open) });
+  const chips = el("div", { class: "filters", id: "filters" });
+  const sorting = el("div", { class: "filters" });
+  const node = el("div", { class: "filter-bar filters" }, query, toggle, sorting, chips);
+
+  /** Show all filters, or only those in use. */
+  function unfold(all) {
+    open = all;
+    draw();
+    if (open) chips.querySelector("select")?.focus();
+  }
 
   function put(name, value) {
     filters = { ...filters, [name]: value };
@@ -71,6 +79,7 @@ export function filterBar(changed) {
   /** A filter: a choice that shows its name, or its value and a button that removes it. */
   const chip = (name, text, group, names, word, all = text) => {
     const value = filters[name] ?? "";
+    if (!value && !open) return null;
     const options = [["", all], ...names.map((one) => [one, `${word(one)}${counted(group, one)}`])];
     const select = choice(options, value, (chosen) => put(name, chosen), { "aria-label": text, "data-filter": name });
     const attributes = { type: "button", class: "plain", "aria-label": t("filter.remove", { name: text }), onclick: () => put(name, "") };
@@ -84,8 +93,12 @@ export function filterBar(changed) {
 
   function draw() {
     const workspaces = known("workspaces", filters.workspace);
+    toggle.setAttribute("aria-expanded", String(open));
+    node.classList.toggle("unfolded", open);
+    fill(toggle, t("filter.all"), el("kbd", { "aria-hidden": "true" }, "F"));
+    const date = (name) => (open || filters[name]) && el("label", { class: "inline" }, t(`filter.${name}`), el("input", { type: "date", "data-filter": name, value: filters[name] ?? "", onchange: (event) => put(name, event.target.value) }));
     refill(
-      quick,
+      chips,
       chip("type", t("entry.type"), "types", TYPES, (name) => t(`type.${name}`)),
       chip("tag", t("entry.tag"), "tags", known("tags", filters.tag), (name) => name),
       chip("source", t("entry.source"), "sources", known("sources", filters.source), sourceName),
@@ -96,6 +109,11 @@ export function filterBar(changed) {
       (workspaces.length > 1 || filters.workspace) &&
         chip("workspace", t("entry.workspace"), "workspaces", workspaces, (name) => name.split("/").at(-1) || name),
       filters.session && chip("session", t("entry.session"), "", [filters.session], (name) => name),
+      date("since"),
+      date("until"),
+    );
+    refill(
+      sorting,
       choice(
         [["", t(filters.q ? "sort.score" : "sort.created")], ...SORTS.map((name) => [name, t(`sort.${name}`)])],
         filters.sort ?? "",
@@ -103,17 +121,6 @@ export function filterBar(changed) {
         { "aria-label": t("filter.sort"), "data-filter": "sort" },
       ),
     );
-    const date = (name, text) =>
-      field(
-        text,
-        el("input", {
-          type: "date",
-          "data-filter": name,
-          value: filters[name] ?? "",
-          onchange: (event) => put(name, event.target.value),
-        }),
-      );
-    refill(further, date("since", t("filter.since")), date("until", t("filter.until")));
   }
 
   /** The values that occur, and the one in the address. */
@@ -136,6 +143,7 @@ export function filterBar(changed) {
     facets,
     stop: () => clearTimeout(timer),
     active: () => Object.keys(filters).some((name) => !["sort", "dir"].includes(name)),
+    unfold: () => (unfold(!open), true),
     focus: () => (query.focus(), query.select(), true),
     read(params) {
       filters = Object.fromEntries(
@@ -145,7 +153,6 @@ export function filterBar(changed) {
       if (unknown.length > 0) announce(t("filter.unknown", { value: unknown.map((name) => filters[name]).join(", ") }));
       for (const name of unknown) delete filters[name];
       if (document.activeElement !== query) query.value = filters.q ?? "";
-      if (filters.since || filters.until) more.open = true;
       draw();
       if (Object.keys(counts).length === 0) facets();
       return filters;

@@ -157,8 +157,8 @@ export function moveNote(path, done) {
 export async function removeNote(path, done) {
   try {
     const { version } = await ask("notes.text", { path });
-    const { text } = await ask("notes.put", { path, version, remove: true });
-    announce(t("notes.removed", { path }), t("do.undo"), () => act({ path, text }, () => done(path), t("notes.restored")));
+    const { id } = await ask("notes.remove", { path, version });
+    announce(t("notes.removed", { path }), t("do.undo"), () => act({ id }, () => done(path), t("notes.restored"), "notes.restore"));
     done("");
   } catch (error) {
     announce(sentence(error));
@@ -185,8 +185,8 @@ export async function tickTask(path, line, done) {
   }
 }
 
-async function act(change, done, text) {
-  const failed = await ask("notes.put", change).catch((error) => error);
+async function act(change, done, text, operation = "notes.put") {
+  const failed = await ask(operation, change).catch((error) => error);
   await done();
   announce(failed instanceof Error ? sentence(failed) : text);
 }

@@ -66,8 +66,9 @@ function one(item) {
     (!isEntry || !item.text) && el("p", { class: "faint" }, el("a", { href: place }, item.citation ?? item.ref)),
     item.now !== undefined && el("div", { class: "since" }, el("p", { class: "faint" }, t("recall.changed")), wordDifference(item.text, item.now)),
     !item.exists && el("p", { class: "faint" }, t("recall.gone")),
-    el("p", { class: "reason" }, translated(item.reason)),
-    item.parts?.length > 0 && scoreBar(item.score, item.parts),
+    item.parts?.length > 0
+      ? el("details", {}, el("summary", { class: "reason", title: t("score.how") }, translated(item.reason)), scoreBar(item.score, item.parts))
+      : el("p", { class: "reason" }, translated(item.reason)),
   );
 }
 

@@ -7,14 +7,14 @@ import { announce, sentence } from "../notices.js";
 
 export const FRONT_MATTER = /^---\n[\s\S]*?\n---\n+/;
 
-/** Approve or reject a note. Returns the arguments of `notes.put` that undo it. */
+/** Approve or reject a note. Returns a function that undoes it. */
 export async function decideNote(how, note) {
   if (how === "approve") {
     const { approved } = await ask("notes.approve", { paths: [note.path] });
-    return { path: note.path, text: note.text, version: approved[0].version };
+    return () => ask("notes.put", { path: note.path, text: note.text, version: approved[0].version });
   }
-  await ask("notes.put", { path: note.path, version: note.version, remove: true });
-  return { path: note.path, text: note.text };
+  const { id } = await ask("notes.remove", { path: note.path, version: note.version });
+  return () => ask("notes.restore", { id });
 }
 
 /** A note on its own page that waits for approval: a sentence and the decision. Null for every other note. `done` is
@@ -23,8 +23,8 @@ export function waitingBanner(text, path, done) {
   if (!/^approval: "?pending"?$/m.test(FRONT_MATTER.exec(text)?.[0] ?? "")) return null;
   const decide = (how) => async () => {
     try {
-      const change = await decideNote(how, await ask("notes.text", { path }));
-      const back = () => ask("notes.put", change).then(() => done(path), (error) => announce(sentence(error)));
+      const undo = await decideNote(how, await ask("notes.text", { path }));
+      const back = () => undo().then(() => done(path), (error) => announce(sentence(error)));
       announce(t(`inbox.${how}.note`, { name: path }), t("do.undo"), back);
       done(how === "approve" ? path : "");
     } catch (error) {
