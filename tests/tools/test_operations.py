@@ -58,11 +58,18 @@ def test_operations_that_write_need_write_or_admin_access() -> None:
         *("add", "edit", "merge", "supersede", "undo", "forget", "erase"),
         *("approve", "reject", "export", "import", "undo_import"),
     )
-    notes = ("text", "put", "waiting", "approve")
+    notes = ("text", "put", "waiting", "approve", "remove", "restore")
+    operating = {
+        "tokens": ("list", "create", "revoke"),
+        "backups": ("list", "create", "check", "read", "remove"),
+        "hosts": ("list",),
+        "settings": ("list", "set"),
+    }
     assert owners == {
         *(f"notes.{what}" for what in notes),
         *(f"entries.{what}" for what in entries),
         *("about.change", "about.undo", "inbox.foresee", "inbox.proposals"),
+        *(f"{group}.{what}" for group, names in operating.items() for what in names),
     }
     assert all(tool.name == name for name, tool in OPERATIONS.items())
 
