@@ -54,9 +54,9 @@ def test_a_token_is_made_named_limited_listed_and_revoked(memory: Memory) -> Non
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"name": "x", "access": "admin"}, {"name": "x", "agents": ["nobody"]}, {"name": " "}],
+    [{"name": "x", "access": "admin"}, {"name": "x", "agents": ["unknown"]}, {"name": " "}],
 )
-def test_a_token_that_would_permit_too_much_or_that_nobody_recognises_is_not_made(
+def test_a_token_that_would_permit_too_much_or_that_has_no_name_is_not_made(
     memory: Memory, arguments: dict[str, object]
 ) -> None:
     assert ask(memory, "tokens.create", **arguments)["error"]
