@@ -72,13 +72,7 @@ class PieceResult(Shape):
 @operation("backups.list", owner_only=True)
 def backups(call: Call[NoArguments]) -> BackupsResult:
     """List the backups in the folder `backups` of the home."""
-    folder = _folder(call.memory)
-    files = [(file, file.stat()) for file in folder.glob("memoriter-*.zip")] if folder.is_dir() else []
-    found = [
-        BackupJson(name=file.name, path=str(file), bytes=stat.st_size, at=stat.st_mtime)
-        for file, stat in files
-    ]
-    return BackupsResult(backups=sorted(found, key=lambda one: -one.at))
+    return _listed(call.memory)
 
 
 @operation("backups.create", read_only=False, owner_only=True)
@@ -131,8 +125,17 @@ def read(call: Call[ReadArguments]) -> PieceResult:
 def remove(call: Call[NameArguments]) -> BackupsResult:
     """Delete a backup from the folder `backups` of the home. Return the others."""
     durable.remove(_file(call.memory, call.arguments.name))
-    others: BackupsResult = backups.run(call)
-    return others
+    return _listed(call.memory)
+
+
+def _listed(memory: Memory) -> BackupsResult:
+    folder = _folder(memory)
+    files = [(file, file.stat()) for file in folder.glob("memoriter-*.zip")] if folder.is_dir() else []
+    found = [
+        BackupJson(name=file.name, path=str(file), bytes=stat.st_size, at=stat.st_mtime)
+        for file, stat in files
+    ]
+    return BackupsResult(backups=sorted(found, key=lambda one: -one.at))
 
 
 def _folder(memory: Memory) -> Path:
