@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from memoriter.background import check_cancelled
 from memoriter.entries.drafts import DAY, MAX_TAGS, later
 from memoriter.errors import MemoriterError
+from memoriter.extensions.tidy.asking import model_of
 from memoriter.extensions.tidy.pairs import is_readable, load_vectors, pairs_of, verdict_of
 from memoriter.records import IMPORTED, Entry
 from memoriter.search.when import ended_plan
+from memoriter.sentences import join
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import Edit
 from memoriter.text.dates import local_day
@@ -25,6 +27,7 @@ from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.entries.context import EntryContext
+    from memoriter.extensions.tidy.asking import Asked
     from memoriter.extensions.tidy.auditing import AuditFinding
     from memoriter.extensions.tidy.pairs import Verdict
     from memoriter.memory import Memory
@@ -107,8 +110,11 @@ def make_plan(memory: Memory, context: EntryContext, since: int) -> TidyReport:
     everything = sorted(context.store.find(EntryFilter(now=at)), key=lambda entry: entry.seq)
     undone = undone_entries(context)
     entries = [entry for entry in everything if entry.id not in undone]
-    problem = context.options.judge.problem() if context.options.judge else None
-    verdicts, compared, waiting = _compare(context, entries, since, can_judge=problem is None)
+    problem, asked = (
+        context.options.judge.problem() if context.options.judge else None,
+        model_of(memory, context),
+    )
+    verdicts, compared, waiting = _compare(context, entries, since, can_judge=problem is None, asked=asked)
     steps = [
         *_ended({id_: verdict for id_, (verdict, _) in verdicts.items()}, at),
         *_passed(entries, at),
@@ -125,7 +131,7 @@ def make_plan(memory: Memory, context: EntryContext, since: int) -> TidyReport:
         left=len(dropped),
         waiting=waiting,
         compared=min([compared, *unfinished]),
-        degraded=problem,
+        degraded=join(problem, asked.problem if asked else None),
     )
 
 
@@ -168,7 +174,7 @@ def _passed(entries: Iterable[Entry], at: float) -> Iterator[Step]:
 
 
 def _compare(
-    context: EntryContext, entries: Sequence[Entry], since: int, *, can_judge: bool
+    context: EntryContext, entries: Sequence[Entry], since: int, *, can_judge: bool, asked: Asked | None
 ) -> tuple[dict[str, tuple[Verdict, int]], int, int]:
     """Compare the entries that have changed since with the others.
 
@@ -189,8 +195,12 @@ def _compare(
             break
         for pair in pairs:
             judged += can_judge and is_readable(pair)
-            if verdict := verdict_of(context, pair):
+            verdict = verdict_of(asked.judging(context, pair) if asked else context, pair)
+            if verdict and asked and verdict.kind == "replaced":
+                verdict = replace(verdict, why=asked.why(pair, verdict.why))
+            if verdict:
                 verdicts.setdefault(verdict.ends.id, (verdict, entry.seq))
+            unread += [entry.seq] if asked and asked.missed and not unread else []
     newest = max((entry.seq for entry in entries), default=since)
     return verdicts, min([newest, *(seq - 1 for seq in unread)]), waiting
 
