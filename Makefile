@@ -139,11 +139,15 @@ bench: $(READY)  ## measure speed, compared with sqlite-vec and plain FTS5
 	$(BIN)/python -m lab.bench
 
 # The demo runs from the installed wheel, outside the checkout, so that a missing file in the wheel is noticed.
-release: $(READY)  ## build sdist and wheel, check them, and run the demo from the installed wheel
+release: $(READY)  ## build sdist, wheel and .mcpb, check them and the files of registries, and run the demo from the wheel
 	rm -rf dist build/release
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'build>=1.2' 'twine>=6.1'
 	$(BIN)/python -m build --outdir dist .
 	$(BIN)/python -m twine check --strict dist/*
+	npm install --prefix .tools/mcpb --ignore-scripts --no-audit --no-fund --loglevel=error @anthropic-ai/mcpb@2.1.2
+	node .tools/mcpb/node_modules/@anthropic-ai/mcpb/dist/cli/cli.js validate plugins/claude-desktop/manifest.json
+	node .tools/mcpb/node_modules/@anthropic-ai/mcpb/dist/cli/cli.js pack plugins/claude-desktop dist/memoriter.mcpb
+	$(BIN)/python -m lab.release dist
 	$(PYTHON) -m venv build/release/venv
 	build/release/venv/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	cd build/release && venv/bin/memoriter --version && venv/bin/memoriter demo
