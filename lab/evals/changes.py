@@ -27,7 +27,7 @@ from memoriter import Memory
 from memoriter.memory import parts_of
 from memoriter.records import Query
 from memoriter.search.changes import MAX_LOG_ODDS, RETIRED, reader
-from memoriter.search.freshness import COMPARED, near_lines, statement_of
+from memoriter.search.freshness import COMPARED, chased, near_lines, statement_of
 from memoriter.search.shape import judge as judge_answer
 from memoriter.text import query_terms
 
@@ -208,11 +208,12 @@ Found = tuple[list[float], bool]
 
 
 def near_pairs(memory: Memory, question: str, is_change: Callable[[str, str], bool]) -> Iterator[Found]:
-    """Yield the features of the lines near the first hit of a question, and whether they tell of a change."""
+    """Yield the features of the lines near the first hits of a question, and whether they tell of a change."""
     search = parts_of(memory).search
     hits = judge_answer(search.find(Query(question)), question).hits
     first = [statement_of(hit, frozenset(query_terms(question))) for hit in hits[:COMPARED]]
-    for near in near_lines(first, search.lookup()) if first else ():
+    numbers = chased(first, past=False)
+    for near in chain.from_iterable(near_lines(first, search.lookup(), number) for number in numbers):
         chance = read_pair(near.old.line, near.new.line)
         odds = np.log(max(chance, 1e-9) / max(1 - chance, 1e-9))
         values = [*near.features, float(np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)), 1.0]

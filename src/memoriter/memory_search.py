@@ -1,12 +1,10 @@
 """One search over everything that an agent remembers: notes, sessions and entries.
 
-The engine finds notes and sessions, the entries are added to its answer, and a second search looks for statements that
-replaced the first hit.
+The engine finds notes and sessions, the entries are added to its answer, and newer lines are looked for near its hits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, get_args
@@ -14,14 +12,15 @@ from typing import TYPE_CHECKING, get_args
 from memoriter.build import build_judge, build_workspace
 from memoriter.entries.relation import contradicts
 from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
-from memoriter.records import Answer, Excerpt, Hit, Query, Recall, Source, referenced_id
+from memoriter.records import Answer, Excerpt, Query, Recall, Source, referenced_id
 from memoriter.search import shape
-from memoriter.search.freshness import SIMILAR, Lookup, refresh
+from memoriter.search.freshness import Lookup, refresh
 from memoriter.search.when import label_plans, past_question
 from memoriter.sentences import join, sentence
 from memoriter.text.dates import end_of_day, local_day, read_day
 
 if TYPE_CHECKING:
+    from memoriter.entries.context import EntryContext
     from memoriter.memory_parts import MemoryParts
     from memoriter.recall.inject import Check, Recalled
 
@@ -108,25 +107,28 @@ class MemorySearch:
             return replace(answer, degraded=join(answer.degraded, sentence("search.no_entries", why=error)))
 
     def lookup(self, query: Query = EVERYTHING, *, masked: bool = False) -> Lookup:
-        """Return how the statements that replaced a hit are found.
+        """Return how newer lines near a hit are found.
 
-        A second search is made only with the builtin engine and the bundled embedder. Others take longer or cost money,
-        and their cosines have another scale.
+        Lines near a hit are looked for only with the builtin engine and the bundled embedder: the cosines of others
+        have another scale.
         """
+        parts, engine, session = self._parts, self._parts.engine, query.session
+        choice, index = engine.choice, engine.index
+        embedder = choice.embedder if choice and choice.model == shape.FITTED_MODEL else None
+        if embedder is None or index is None or not query.rerank or query.as_of is not None:
+            return Lookup(contradicts, judge=self._judge)
 
-        def find_similar(line: str) -> Sequence[Hit]:
-            again = replace(query, text=line, max_results=SIMILAR, min_score=0.0, rerank=False)
-            found = self.find(again)
-            return shape.mask_answer(found, self._read_whole).hits if masked else found.hits
+        def entries() -> EntryContext | None:
+            is_asked = query.source in (None, "entries") and query.path_prefix is None
+            return parts.entry_context if is_asked and parts.entries_exist and parts.allows(session) else None
 
-        engine = self._parts.engine
-        is_fitted = (
-            engine.index is not None
-            and engine.choice is not None
-            and engine.choice.model == shape.FITTED_MODEL
+        from memoriter.entries.near import NearLines
+
+        read_whole = self._read_whole if masked else None
+        find_similar = NearLines(
+            engine.near, query, index, embedder, entries, read_whole, parts.shows_citations(session)
         )
-        find = find_similar if is_fitted and query.rerank else None
-        return Lookup(contradicts, find, self._judge)
+        return Lookup(contradicts, find_similar, self._judge)
 
     def search_notes(self, query: str, limit: int) -> Answer:
         """Return the notes and sessions that match a query, without secrets, as the engine ranks them."""

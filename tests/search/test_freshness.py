@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from memoriter import Memory
 from memoriter.entries.relation import contradicts
 from memoriter.entries.search import FoundEntries, judge_together
-from memoriter.records import Answer, Explanation, Hit
+from memoriter.records import Answer, Explanation, Hit, Part
+from memoriter.search.changes import reader
 from memoriter.search.freshness import Lookup, asks_about_the_past, refresh
 
 OpenMemory = Callable[..., Memory]
@@ -117,9 +118,11 @@ def test_questions_about_the_past_are_recognised() -> None:
         "Who was my previous manager?",
         "what did I use to drink",
         "我之前的医生是谁",
+        "Which plumber worked for us before?",
         "who is my manager?",
+        "what do hotfixes need before they go out?",
     )
-    assert [asks_about_the_past(query) for query in asked] == [True, False, True, False]
+    assert [asks_about_the_past(query) for query in asked] == [True, False, True, True, False, False]
 
 
 @pytest.mark.requirement("X17")
@@ -202,3 +205,42 @@ def test_a_recall_leaves_out_only_the_replaced_notes_of_an_external_engine() -> 
         "where do I live?", Answer(found, "qmd", ""), FoundEntries(()), Lookup(contradicts)
     )
     assert [note.confidence for note in notes] == [None, None, 0.0]
+
+
+JUDGE = reader()
+
+
+def near(one: Hit, cosine: float) -> Hit:
+    """Return a hit as a search for similar lines finds it."""
+    return replace(one, explain=Explanation("similar", (Part("vector", cosine, 1.0, cosine),)))
+
+
+def test_a_newer_line_of_an_agent_comes_along_behind_the_owners() -> None:
+    old = hit("I take the tram to work", "2026-03-01")
+    told = hit("I no longer take the tram to work, I cycle", "2026-07-01", "memory/b.md")
+    for trust, order in (("owner", [told, old]), ("agent", [old, told]), ("untrusted", [old])):
+        newer = replace(told, trust=trust, confidence=None)
+        lookup = Lookup(contradicts, lambda _line, _hit, newer=newer: [near(newer, 0.8)], JUDGE)
+        found = refresh("how do I get to work?", (old,), lookup)
+        assert [one.snippet for one in found] == [one.snippet for one in order]
+        assert found[-1].superseded_by is None or trust == "owner"
+
+
+def test_newer_lines_are_looked_for_behind_the_first_hits_that_may_be_recalled() -> None:
+    hits = [
+        replace(
+            hit(f"Note {number} about lunch", f"2026-03-0{number}", f"memory/{number}.md"), confidence=sure
+        )
+        for number, sure in enumerate((0.9, 0.5, 0.1, 0.8), 1)
+    ]
+    asked = list[str]()
+
+    def find_similar(line: str, _hit: Hit) -> list[Hit]:
+        asked.append(line)
+        return []
+
+    refresh("what is for lunch?", hits, Lookup(contradicts, find_similar, JUDGE))
+    assert asked == ["Note 1 about lunch", "Note 2 about lunch"]
+    asked.clear()
+    refresh("thanks", [replace(hits[0], confidence=0.01)], Lookup(contradicts, find_similar, JUDGE))
+    assert asked == []

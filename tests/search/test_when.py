@@ -272,6 +272,8 @@ def test_a_plan_is_past_when_its_last_day_is_over() -> None:
         ("are we going to Lisbon in October?", "", ""),
         ("do I have a dentist appointment in October?", "", ""),
         ("十月我们要去里斯本吗？", "", ""),
+        ("what's the rent in October?", "", ""),
+        ("五月的校外教學還去動物園嗎？", "", ""),
         ("what did Mia say yesterday?", "", ""),
         ("what is planned for next spring?", "", ""),
         ("last summer or last spring?", "", ""),

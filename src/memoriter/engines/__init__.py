@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from memoriter.records import Answer, Excerpt, ProgressCallback, Query, Status, SyncReport
+from memoriter.records import Answer, Excerpt, Hit, ProgressCallback, Query, Status, SyncReport
 
 if TYPE_CHECKING:
     from memoriter.embedding import Choice
+    from memoriter.embedding.protocol import Matrix
     from memoriter.store import Index
 
 __all__ = ["Engine"]
@@ -34,6 +35,10 @@ class Engine(Protocol):
 
     def search(self, query: Query) -> Answer:
         """Return the hits that answer the query, best first. The answer describes failures."""
+
+    def near(self, _line: str, _vector: Matrix, _query: Query, _limit: int, /) -> tuple[Hit, ...]:
+        """Return the lines of notes and transcripts nearest to a line with this vector. External engines find none."""
+        return ()
 
     def read_file(self, rel_path: str, from_line: int = 1, lines: int | None = None) -> Excerpt:
         """Read some lines of one file of the workspace."""

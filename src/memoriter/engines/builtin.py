@@ -21,6 +21,7 @@ from memoriter.records import (
     Answer,
     CitationMode,
     Excerpt,
+    Hit,
     NoteLine,
     ProgressCallback,
     Query,
@@ -37,6 +38,7 @@ from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.embedding import Choice, Embedder
+    from memoriter.embedding.protocol import Matrix
     from memoriter.index.sync import Indexer
     from memoriter.notes.workspace import Workspace
     from memoriter.search import Searcher
@@ -185,6 +187,15 @@ class BuiltinEngine(Engine):
             degraded=join(active.note, found.degraded, missing),
             unknown=found.unknown,
         )
+
+    def near(self, line: str, vector: Matrix, query: Query, limit: int) -> tuple[Hit, ...]:
+        """Return the chunks nearest to a line of a hit. The search before has indexed what changed."""
+        if not self.scope.allows(query.session) or not self.index.belongs_to(self.workspace.name):
+            return ()
+        hits = self.searcher.near(line, vector, query, limit)
+        if shows_citations(self.options.citations, query.session):
+            return hits
+        return tuple(replace(hit, citation=None) for hit in hits)
 
     def _find(self, query: Query) -> tuple[Found, ActiveEmbedder, str | None]:
         """Index what changed, and search. Return a sentence that says what is still missing, too."""

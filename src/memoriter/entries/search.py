@@ -28,7 +28,7 @@ from memoriter.search.rank import (
     total_scores,
     vector_leg,
 )
-from memoriter.search.rerank import Reading, blend
+from memoriter.search.rerank import Reading, blend, worth_reading
 from memoriter.search.search import CONTEXT_SHARE, MAX_QUERY_CHARS
 from memoriter.search.shape import confidences, judge, unknown_identifiers
 from memoriter.sentences import join
@@ -307,8 +307,9 @@ def _read(context: EntryContext, text: str, passing: Sequence[_Scored], reranker
     """Let the reranker read the best entries, as it reads notes."""
     if reranker is None or context.embedder is None:
         return Reading()
-    first = _ordered(passing)[:RERANKED]
-    return reranker.read(text, {one.scored.rowid: one.text for one in first})
+    first = {one.scored.rowid: one for one in _ordered(passing)[:RERANKED]}
+    rows = worth_reading({row: one.similarity for row, one in first.items()})
+    return reranker.read(text, {row: first[row].text for row in rows})
 
 
 def _meaning(context: EntryContext, text: str, width: int, mode: Mode) -> VectorLeg:
@@ -347,7 +348,7 @@ def _load_candidates(
     admitted = [
         row
         for row, chunk in chunks.items()
-        if chunk.path in entries and _in_force(context, entries[chunk.path], where, at)
+        if chunk.path in entries and is_in_force(context, entries[chunk.path], where, at)
     ]
     return [
         _Scored(
@@ -362,7 +363,8 @@ def _load_candidates(
     ]
 
 
-def _in_force(context: EntryContext, entry: Entry, where: EntryFilter, at: float | None) -> bool:
+def is_in_force(context: EntryContext, entry: Entry, where: EntryFilter, at: float | None) -> bool:
+    """Return whether an entry may answer, now or for a question about a time."""
     if at is not None:
         return replace(where, states=INDEXED).admits(entry)
     expired = entry.expires_at is not None and entry.expires_at <= context.clock()

@@ -31,6 +31,7 @@ from memoriter.records.documents import Turn as Turn
 from memoriter.records.documents import is_trusted_like as is_trusted_like
 from memoriter.records.documents import least_trusted as least_trusted
 from memoriter.records.documents import level_of as level_of
+from memoriter.records.documents import text_hash as text_hash
 from memoriter.records.entries import IMPORTED as IMPORTED
 from memoriter.records.entries import Bucket as Bucket
 from memoriter.records.entries import CaughtUp as CaughtUp

@@ -119,6 +119,11 @@ class Document:
     state: str = ""
 
 
+def text_hash(text: str) -> str:
+    """Return the key of a text in the cache of vectors."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """Consecutive lines of one document: the unit that is indexed, found and cited."""
@@ -146,7 +151,7 @@ class Chunk:
     @property
     def hash(self) -> str:
         """The key of the vector in the cache. Equal text is embedded once."""
-        return hashlib.sha256(self.embedding_text.encode("utf-8", "surrogatepass")).hexdigest()
+        return text_hash(self.embedding_text)
 
 
 @dataclass(frozen=True, slots=True)

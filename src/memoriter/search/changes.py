@@ -38,18 +38,18 @@ RETIRED, ANNOUNCED = 0.976, 0.93
 #: The least probability of a change that an audit reports.
 PROBABLE = 0.92
 #: The least probability (`about_the_same`) that brings a newer line along, that puts it before the older one, and that
-#: makes the newest of several lines stand for all.
-BESIDE, FIRST, SAME = 0.2, 0.2, 0.5
+#: makes the newest of several lines stand for all, and that a line must have to retire another.
+BESIDE, FIRST, SAME, CERTAIN = 0.15, 0.2, 0.5, 0.7
 #: The judge rules out a change below this probability: the newer line may come along, but not first.
 RULED_OUT = 0.1
-#: The weights of `about_the_same`: cosine, whether it is the nearest line, how much nearer than the next one, whether
-#: it is a hit too, log odds of the judge, and the constant. `python -m lab.evals.updates --fit` fits them on
-#: development halves of the sets.
-WEIGHTS = (0.59, 1.29, 2.39, 0.72, 0.68, -3.57)
+#: The weights of `about_the_same`: cosine, words in common, whether it is the nearest line, how much nearer than the
+#: next one, whether it is a hit too, whether it is the best other hit, log odds of the judge, and the constant.
+#: `python -m lab.evals.updates --fit` fits them on development halves of the sets.
+WEIGHTS = (1.15, 1.82, 1.09, 3.26, 0.34, 1.43, 0.68, -4.14)
 #: Log odds count up to this. A line without a next one is compared with this nearness.
 MAX_LOG_ODDS, NO_NEIGHBOUR = 7.0, 0.2
-#: The weight of common words in the nearness of two lines, beside the cosine.
-WORDS = 0.5
+#: A pair is read only if it would be about the same with this probability of the judge. Four in five are not.
+PLAUSIBLE = 0.88
 #: Two statements that share this part of the longer one at their ends differ in one value: "I like tea" and "I like
 #: jazz". The reader believes too often that there is only one, so it does not decide.
 FRAME = 0.34

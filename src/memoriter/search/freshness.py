@@ -4,9 +4,10 @@ The first hits of an answer are compared, each by the sentence that answers the 
 contradicts an older one by its words replaces it.
 
 A statement that changes something often shares no word with the question: "where do I work?" finds where the person
-worked before, not "left Tidewater for Halden". Therefore the line of the first hit is the query of a second search, and
-a judge (`memoriter.search.changes`) reads it together with the lines that are nearest to it. If it is sure, the older
-line is marked. A newer line that is probably about the same thing comes first, and one that may be comes along.
+worked before, not "left Tidewater for Halden". Therefore the lines nearest to each of the first hits are looked up by
+their vectors, and a judge (`memoriter.search.changes`) reads the plausible ones together with the hit. If it is sure,
+the older line is marked. A newer line that is probably about the same thing comes first, and one that may be comes
+along. A newer line that is trusted less comes along behind the older one and never replaces it.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time, and entries
 have theirs. Where that does not tell, the sentence that announces a change is the newer one. A question about the past
@@ -19,22 +20,24 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, islice
 
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.search.changes import (
     BESIDE,
+    CERTAIN,
     FIRST,
     NEAR,
     NO_NEIGHBOUR,
+    PLAUSIBLE,
     RULED_OUT,
     SAME,
-    WORDS,
     Judge,
     about_the_same,
     announces_change,
     change,
 )
+from memoriter.search.rank import NEAR_WORDS
 from memoriter.search.when import past_question
 from memoriter.text import query_terms, token_set
 from memoriter.text.dates import local_day
@@ -42,22 +45,26 @@ from memoriter.text.words import unless_abbreviated
 
 #: Returns whether the second statement, which is newer, contradicts the first.
 Contradicts = Callable[[str, str], bool]
-#: Returns hits about the same thing as a statement, by the first stage of the search.
-FindSimilar = Callable[[str], Sequence[Hit]]
+#: Returns the hits nearest to the line of a hit, with the cosine and the words in common.
+FindSimilar = Callable[[str, Hit], Sequence[Hit]]
 
 #: Hits that are compared with each other.
 COMPARED = 8
 #: Two sentences that each have more words of their own are not about the same.
 MAX_WORDS = 24
 
-#: Hits of the second search, and how many pairs of them with the first hit the judge reads.
-SIMILAR, READ = 24, 3
+#: The hits that newer lines are looked for, and the least confidence of the first one and of the others.
+CHASED, MIN_FIRST, MIN_CHASED = 3, 0.05, 0.2
+#: The number of lines near a hit, and how many pairs of them with the hit the judge reads.
+SIMILAR, READ = 24, 4
 #: A longer line is a page or a long turn of a chat. In UTF-8, where a Chinese character has three bytes and says about
 #: as much as three letters.
 MAX_BYTES = 600
 
 _PAST = re.compile(
-    r"\b(?:before|previous(?:ly)?|former(?:ly)?|used to|earlier|originally|at first|in the past|back then)\b"
+    # "What do we need before Friday?" is not about the past.
+    r"^(?=.*\b(?:did|was|were|had|\w+(?<!e)ed)\b).*\bbefore\b"
+    r"|\b(?:previous(?:ly)?|former(?:ly)?|used to|earlier|originally|at first|in the past|back then)\b"
     r"|以前|之前|原来|原來|过去|過去|曾经|曾經|从前|從前|当初|當初|最初|上一[个個任家份]|前任|那时|那時",
     re.IGNORECASE,
 )
@@ -93,7 +100,8 @@ class _Sentence:
     @property
     def words(self) -> frozenset[str]:
         """Its words without dates. Only few sentences are compared by them, so they are split at first use."""
-        return _words(self.text)
+        words: frozenset[str] = _words(self.text)
+        return words
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,7 @@ def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:
     """Return the hits with newer statements before the older ones that they replace, which are marked.
 
     A newer statement answers at least as well as the one that it replaces, so it gets its confidence. One that was not
-    among the hits is added.
+    among the hits is added. For a question about the past it is the older one.
     """
     terms, past = frozenset(query_terms(query)), asks_about_the_past(query)
     first = [statement_of(hit, terms) for hit in hits[:COMPARED]]
@@ -130,7 +138,8 @@ def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:
     marked = [one.hit for one in first]
     for old, new in (replaced | newer | beside).items():
         sure = max((marked[old].confidence, marked[new].confidence), key=lambda value: value or 0.0)
-        marked[new] = replace(marked[new], confidence=sure)
+        wanted = old if past else new
+        marked[wanted] = replace(marked[wanted], confidence=sure)
     for old, new in replaced.items():
         marked[old] = replace(marked[old], superseded_by=_place(first[new].hit))
     for old, new in (newer | beside).items():
@@ -161,32 +170,48 @@ def _chase(
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Add what is sure to `replaced`. Return newer statements that come first, and those that only come along.
 
-    Only lines near the first hit are judged: newer ones, and older ones that are hits too. For a question about the
-    past it is the other way round. The newest line that is surely about the same stands for all.
+    Lines near the first hits are judged: newer ones, and older ones that are hits too. For a question about the past it
+    is the other way round. The newest line that is surely about the same stands for all. A line that is trusted less
+    only comes along.
     """
-    if not first or 0 in replaced:
-        return {}, {}
-    likely = list[tuple[float, Near, float]]()
-    for near in near_lines(first, lookup, past=past):
-        kind, chance = change(lookup.judge, near.old.line, near.new.line)
-        if kind == "retired" and near.features[0] >= NEAR:
-            replaced.setdefault(_number_of(near.old, first), _number_of(near.new, first))
-        likely.append((about_the_same(near.features, chance), near, chance))
-    likely = [one for one in likely if one[0] >= BESIDE]
-    if not likely:
-        return {}, {}
-    sure = [one for one in likely if one[0] >= SAME] or [max(likely, key=lambda one: one[0])]
-    about, near, chance = max(sure, key=lambda one: (one[1].new.day, one[0]))
-    pair = {_number_of(near.old, first): _number_of(near.new, first)}
-    if not replaced.keys().isdisjoint((*pair, *pair.values())):
-        return {}, {}
-    comes_first = about >= FIRST and chance >= RULED_OUT and near.nearness >= NEAR
-    return (pair, {}) if comes_first else ({}, pair)
+    newer, beside = dict[int, int](), dict[int, int]()
+    for number in chased(first, past=past):
+        if number in replaced:
+            continue
+        likely = list[tuple[float, Near, float]]()
+        for near in near_lines(first, lookup, number, past=past):
+            kind, chance = change(lookup.judge, near.old.line, near.new.line)
+            about = about_the_same(near.features, chance)
+            sure = kind == "retired" and about >= CERTAIN and near.features[0] >= NEAR
+            if sure and _may_replace(near.new, near.old):
+                replaced.setdefault(_number_of(near.old, first), _number_of(near.new, first))
+            if about >= BESIDE:
+                likely.append((about, near, chance))
+        if not likely:
+            continue
+        same = [one for one in likely if one[0] >= SAME] or [max(likely, key=lambda one: one[0])]
+        about, near, chance = max(same, key=lambda one: (one[1].new.day, one[0]))
+        old, new = _number_of(near.old, first), _number_of(near.new, first)
+        if {old, new} & (replaced | newer | beside).keys():
+            continue
+        comes_first = about >= FIRST and chance >= RULED_OUT and near.nearness >= NEAR
+        (newer if comes_first and _may_replace(near.new, near.old) else beside)[old] = new
+    return newer, beside
+
+
+def chased(first: Sequence[Statement], *, past: bool) -> list[int]:
+    """Return the numbers of the hits that may enter a prompt."""
+    sure = [1.0 if one.hit.confidence is None else one.hit.confidence for one in first[:CHASED]]
+    return [
+        number
+        for number, value in enumerate(sure)
+        if value >= (MIN_CHASED if number else MIN_FIRST) and not (past and number)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """The first hit and a line near it, as the older and the newer of two statements."""
+    """A hit and a line near it, as the older and the newer of two statements."""
 
     old: Statement
     new: Statement
@@ -195,36 +220,54 @@ class Near:
     features: tuple[float, ...]
 
 
-def near_lines(first: Sequence[Statement], lookup: Lookup, *, past: bool = False) -> list[Near]:
-    """Return the lines nearest to the first hit that are newer, or older and hits too."""
-    best = first[0]
+def near_lines(
+    first: Sequence[Statement], lookup: Lookup, number: int = 0, *, past: bool = False
+) -> list[Near]:
+    """Return the lines near a hit that are newer, or older and hits too, as far as the judge should read them."""
+    best = first[number]
     if lookup.find_similar is None or lookup.judge is None or not _is_short(best):
         return []
     terms = frozenset(query_terms(best.line))
     found = sorted(
-        (statement_of(hit, terms) for hit in lookup.find_similar(best.line)), key=lambda one: -_nearness(one)
+        (statement_of(hit, terms) for hit in lookup.find_similar(best.line, best.hit)),
+        key=lambda one: -_nearness(one),
     )
-    others = [(one, _newer(best, one)) for one in found if _is_short(one) and one.line != best.line]
-    newer = [one for one, new in others if new is one and _may_replace(one, best)]
+    others = [
+        (one, _newer(best, one))
+        for one in found
+        if _is_short(one) and one.line != best.line and one.hit.trust != "untrusted"
+    ]
+    newer = [one for one, new in others if new is one]
     older = [one for one, new in others if new is best and _may_replace(best, one)]
     brought, other = (older, newer) if past else (newer, older)
     near = [*brought, *(one for one in other if _number_of_hit(one.hit, first) is not None)]
-    return [
+    pairs = (
         Near(
             *((best, one) if one in newer else (one, best)),
             _nearness(one),
-            _features(one, newer if one in newer else older, first),
+            _features(one, newer if one in newer else older, first, number),
         )
-        for one in near[:READ]
-    ]
+        for one in near
+    )
+    return list(islice((pair for pair in pairs if about_the_same(pair.features, PLAUSIBLE) >= BESIDE), READ))
 
 
-def _features(one: Statement, near: Sequence[Statement], first: Sequence[Statement]) -> tuple[float, ...]:
-    """Return the features of a line among those near the first hit, nearest first."""
+def _features(
+    one: Statement, near: Sequence[Statement], first: Sequence[Statement], number: int
+) -> tuple[float, ...]:
+    """Return the features of a line among those near a hit, nearest first."""
     place, values = near.index(one), [_nearness(each) for each in near]
     other = values[0] if place else [*values[1:], NO_NEIGHBOUR][0]
-    known = _number_of_hit(one.hit, first) is not None
-    return _part(one, "vector"), float(not place), values[place] - other, float(known)
+    known = _number_of_hit(one.hit, first)
+    is_next = known == (0 if number else 1)
+    return (
+        _part(one, "vector"),
+        _part(one, "keyword"),
+        float(not place),
+        values[place] - other,
+        float(known is not None),
+        float(is_next),
+    )
 
 
 def _is_short(statement: Statement) -> bool:
@@ -237,8 +280,16 @@ def _may_replace(new: Statement, old: Statement) -> bool:
 
 
 def _number_of_hit(hit: Hit, first: Sequence[Statement]) -> int | None:
-    places = ((one.hit.path, one.hit.start_line) for one in first)
-    return next((number for number, place in enumerate(places) if place == (hit.path, hit.start_line)), None)
+    """Return the number of a hit that is or contains this one, since neighbouring chunks are joined."""
+    places = ((one.hit.path, one.hit.start_line, one.hit.end_line) for one in first)
+    return next(
+        (
+            number
+            for number, (path, start, end) in enumerate(places)
+            if path == hit.path and start <= hit.end_line and hit.start_line <= end
+        ),
+        None,
+    )
 
 
 def _number_of(statement: Statement, first: list[Statement]) -> int:
@@ -265,7 +316,7 @@ def _raised(newer: Hit, older: Hit) -> Hit:
 
 def _nearness(statement: Statement) -> float:
     """Return how near a line is, by meaning and by the words in common, of which rare ones count more."""
-    return _part(statement, "vector") + WORDS * _part(statement, "keyword")
+    return _part(statement, "vector") + NEAR_WORDS * _part(statement, "keyword")
 
 
 def _part(statement: Statement, name: str) -> float:

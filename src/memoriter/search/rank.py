@@ -41,6 +41,9 @@ CONTEXT_REACH = 8
 #: What the best chunks of the same day add to the context, how many count, and among how many of the first candidates.
 DAY_WEIGHT, DAY_BEST, DAY_REACH = 0.2, 3, 32
 
+#: The weight of common words in the nearness of two lines, beside the cosine.
+NEAR_WORDS = 0.5
+
 # ---- keywords -----------------------------------------------------------------------------------------------------
 
 
@@ -87,6 +90,17 @@ def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter
         for row, score, held in matches
     }
     return KeywordLeg(values, idf, complete, unknown)
+
+
+def word_weights(index: Index, terms: Sequence[str]) -> KeywordLeg:
+    """Return the weights of terms without a search for them."""
+    rows, counts = max(1, index.total()), index.terms(terms)
+    return KeywordLeg({}, {term: _idf(rows, count) for term, count in counts.items()}, complete=False)
+
+
+def neighbours(cosines: Mapping[int, float], shared: Mapping[int, float]) -> list[Scored]:
+    """Return the rows near a line with the cosine and the share of its words as parts, nearest first."""
+    return score_rows([Leg("vector", 1.0, cosines), Leg("keyword", NEAR_WORDS, shared)], shared)
 
 
 def _idf(rows: int, frequency: int) -> float:

@@ -45,6 +45,9 @@ BUNDLED = Path(__file__).parent / "models" / "memoriter-rerank-1"
 READ_TOKENS = 300
 #: The least and the largest number of candidates, whatever their length.
 MIN_CANDIDATES, CANDIDATES = 6, 24
+#: Candidates are read if meaning and words together are worth this, and not so far behind the best. In the development
+#: sets of `lab.evals`, one in a thousand of the others answers. If none is left, nothing matches.
+MIN_VALUE, MAX_BEHIND = 0.2, 0.3
 #: The weight of the reranker, relative to 1 for the first stage, and its share if the query names a day: it knows no
 #: dates, and the first stage compares them exactly. Chosen on the labelled sets; none loses by it (lab/models.md).
 WEIGHT, DATED_SHARE = 0.35, 0.4
@@ -255,6 +258,12 @@ def text_of(chunk: Chunk, matched: Callable[[], Collection[str]]) -> str:
     if (size := width(text)) > 4 * TEXT_TOKENS:
         text = snippet(text, matched(), max(1, 4 * TEXT_TOKENS * len(text) // size))
     return f"{' > '.join(chunk.headings)}\n{text}" if chunk.headings else text
+
+
+def worth_reading(values: Mapping[int, float]) -> list[int]:
+    """Return the rows that may answer, by the value of their meaning and words, in the given order."""
+    least = max(MIN_VALUE, max(values.values(), default=0.0) - MAX_BEHIND)
+    return [row for row, value in values.items() if value >= least]
 
 
 def blend(scored: Iterable[Scored], reading: Reading, share: float = 1.0) -> list[Scored]:

@@ -32,9 +32,11 @@ from memoriter.search.rank import (
     context_leg,
     date_leg,
     keyword_leg,
+    neighbours,
     vector_leg,
+    word_weights,
 )
-from memoriter.search.rerank import CANDIDATES, DATED_SHARE, Reading, blend, text_of
+from memoriter.search.rerank import CANDIDATES, DATED_SHARE, Reading, blend, text_of, worth_reading
 from memoriter.search.shape import Neighbours, Place, unknown_identifiers
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.sentences import join
@@ -45,6 +47,7 @@ from memoriter.text.words import is_identifier
 
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
+    from memoriter.embedding.protocol import Matrix
     from memoriter.records import Chunk
     from memoriter.search.rerank import Reranker
 
@@ -209,6 +212,19 @@ class Searcher:
         unknown = unknown_identifiers(query.text, candidates.keywords.unknown)
         return Found(hits, join(candidates.vectors.degraded, reading.degraded), unknown)
 
+    def near(self, line: str, vector: Matrix, query: Query, limit: int) -> tuple[Hit, ...]:
+        """Return the chunks nearest to a line. The parts of their scores are the cosine and the words in common."""
+        if self.embedder is None:
+            return ()
+        where = Filter(query.source, query.path_prefix)
+        with self.index.snapshot():
+            cosines = dict(self.index.nearest(vector, self.embedder.identity, limit=limit, where=where))
+            words = word_weights(self.index, query_terms(line))
+            found = _Shortlist(self.index, Candidates([*words.idf], words, VectorLeg(), cosines))
+            found.load(cosines)
+            rows = neighbours(cosines, {row: found.coverage(found.matched(row)) for row in found.chunks})
+        return tuple(self._hit(Place(item, (item.rowid,)), found, Reading()) for item in rows)
+
     def _propose(self, query: Query, limit: int) -> Candidates:
         """Let each leg propose chunks, and look up the cosines of those that the vector leg did not propose."""
         text, where = query.text[:MAX_QUERY_CHARS], Filter(query.source, query.path_prefix)
@@ -272,10 +288,20 @@ class Searcher:
         """Let the reranker read the first candidates. Keyword search alone stays light and does without it."""
         if self.reranker is None or self.embedder is None or not query.rerank:
             return Reading()
-        rows = [item.rowid for item in ranked[:CANDIDATES]]
+        rows = worth_reading({item.rowid: self._own_value(item) for item in ranked[:CANDIDATES]})
         found.load(rows)
         texts = {row: text_of(found.chunks[row], partial(found.matched, row)) for row in rows}
         return self.reranker.read(query.text[:MAX_QUERY_CHARS], texts)
+
+    def _own_value(self, item: Scored) -> float:
+        """Return the value of a chunk without the chunks around it."""
+        options, values = self.options, {part.name: part.value for part in item.parts}
+        weights = {
+            "vector": options.vector_weight,
+            "keyword": options.text_weight,
+            "date": options.date_weight,
+        }
+        return sum(weight * values.get(name, 0.0) for name, weight in weights.items())
 
     def _choose(
         self, found: _Shortlist, ranked: Sequence[Scored], min_score: float, limit: int

@@ -269,10 +269,11 @@ _LONG_WORD = re.compile(r"[A-Za-z0-9+/=_-]{20}")
 
 def mask_answer(answer: Answer, read_whole: ReadWhole) -> Answer:
     """Return the answer with the secrets in its notes replaced."""
-    return replace(answer, hits=tuple(_mask_hit(hit, read_whole) for hit in answer.hits))
+    return replace(answer, hits=tuple(mask_hit(hit, read_whole) for hit in answer.hits))
 
 
-def _mask_hit(hit: Hit, read_whole: ReadWhole) -> Hit:
+def mask_hit(hit: Hit, read_whole: ReadWhole) -> Hit:
+    """Return a hit with the secrets in its note replaced."""
     if hit.source != "memory":
         return hit
     heading = hit.heading and mask(hit.heading, hit.path, read_whole)

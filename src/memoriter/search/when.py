@@ -298,7 +298,7 @@ def past_question(query: str, today: date) -> PastQuestion | None:
 
 
 _BEFORE_TIME = re.compile(r"(?:\b(?:back )?(?:in|during|of|as of) )?$", re.IGNORECASE)
-_PRESENT = re.compile(r"\b(?:am|is|are|do|does|can|should)\b")
+_PRESENT = re.compile(r"\b(?:am|is|are|do|does|ha(?:s|ve)|can|should|still|(?:wh\w+|how)'s)\b|还|仍|现在")
 _IN_YEAR = re.compile(r"\b(?:in|during|of) \d$|年$")
 _DATE = re.compile(r"@(?:(\d{4})-)?(\d\d)(?:-(\d\d))?")
 
