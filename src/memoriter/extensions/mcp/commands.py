@@ -42,34 +42,18 @@ LOCATIONS: dict[Client, str] = {
 
 
 def client_entry(client: Client, command: Sequence[str]) -> str:
-    """Return the lines to copy into the settings of a client."""
-    program, *arguments = command
-    if client == "codex":
-        return _toml(program, arguments)
-    server = {"command": program, "args": arguments}
-    formats: dict[str, dict[str, object]] = {
-        "json": {"memoriter": {"type": "stdio", **server}},
-        "vscode": {"servers": {"memoriter": {"type": "stdio", **server}}},
-        "zed": {"context_servers": {"memoriter": {**server, "env": {}}}},
-        "openclaw": {"mcp": {"servers": {"memoriter": server}}},
+    """Return the lines to copy into the settings of a client, as `install` writes them into a file."""
+    from memoriter.extensions.clients.parts import JsonServer, Part, TomlServer
+
+    parts: dict[Client, Part] = {
+        # Codex otherwise starts without the tools of a server that is not ready.
+        "codex": TomlServer("config.toml", ("required = true", "startup_timeout_sec = 60"), arguments=()),
+        "json": JsonServer("", ("memoriter",), {"type": "stdio"}, arguments=()),
+        "vscode": JsonServer("mcp.json", ("servers", "memoriter"), {"type": "stdio"}, arguments=()),
+        "zed": JsonServer("settings.json", ("context_servers", "memoriter"), arguments=()),
+        "openclaw": JsonServer("openclaw.json", ("mcp", "servers", "memoriter"), arguments=()),
     }
-    return json.dumps(
-        formats.get(client, {"mcpServers": {"memoriter": server}}), indent=2, ensure_ascii=False
-    )
-
-
-def _toml(program: str, arguments: Sequence[str]) -> str:
-    """Mark the server as required, because Codex otherwise starts without its tools."""
-    command, *listed = (json.dumps(word, ensure_ascii=False) for word in (program, *arguments))
-    return "\n".join(
-        (
-            "[mcp_servers.memoriter]",
-            f"command = {command}",
-            f"args = [{', '.join(listed)}]",
-            "required = true",
-            "startup_timeout_sec = 60",
-        )
-    )
+    return parts.get(client, JsonServer("mcp.json", arguments=())).add("", command).rstrip("\n")
 
 
 def client_location(client: Client, command: Sequence[str]) -> str:
