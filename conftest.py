@@ -52,6 +52,9 @@ hypothesis.settings.load_profile("soak" if os.environ.get("MEMORITER_SOAK") else
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 
+# Collecting tests creates a million objects that stay. Looking for garbage among them takes seconds in every worker.
+gc.disable()
+
 _ONLY_INTEGRATION = re.compile(r"^pytestmark = (?:\[[^\]]*?)?pytest\.mark\.integration", re.MULTILINE)
 
 
@@ -96,6 +99,7 @@ def pytest_collection_finish() -> None:
     """Exclude the loaded modules from garbage collection. A full collection takes a second otherwise."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
