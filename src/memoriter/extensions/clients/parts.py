@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -42,10 +42,14 @@ class JsonServer:
     path: tuple[str, ...] = ("mcpServers", "memoriter")
     fields: Mapping[str, object] = field(default_factory=dict)
     arguments: tuple[str, ...] = ("mcp",)
+    #: Whether the command is one list, with its arguments.
+    is_list: bool = False
 
     def add(self, text: str, command: Sequence[str]) -> str:
         """Add the server."""
-        server = {**self.fields, "command": command[0], "args": [*command[1:], *self.arguments]}
+        words = [*command, *self.arguments]
+        started = {"command": words} if self.is_list else {"command": words[0], "args": words[1:]}
+        server = {**self.fields, **started}
         return json_text.add(self.remove(text), self.path, server)
 
     def remove(self, text: str) -> str:
@@ -130,6 +134,29 @@ class JsonHooks:
 
     def _is_ours(self, element: str) -> bool:
         return "memoriter" in element and f" hook {self.host} " in element
+
+
+@dataclass(frozen=True, slots=True)
+class OwnFile:
+    """A file that is ours as a whole."""
+
+    file: str
+    #: Returns the text of the file for the command that starts memoriter.
+    text: Callable[[Sequence[str]], str]
+
+    def add(self, text: str, command: Sequence[str]) -> str:
+        """Return the file. Raises `ConfigError` if another program wrote it."""
+        if self.remove(text):
+            raise ConfigError("it was not written by memoriter")
+        return self.text(command)
+
+    def remove(self, text: str) -> str:
+        """Remove everything, if the file is ours."""
+        return "" if self.is_in(text) else text
+
+    def is_in(self, text: str) -> bool:
+        """Return whether the file is ours."""
+        return "memoriter" in text
 
 
 def hook_command(command: Sequence[str], host: str, event: str) -> str:

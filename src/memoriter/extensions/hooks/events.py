@@ -298,6 +298,8 @@ def _process_session(
     from memoriter.extensions.hooks.capture import QUEUE_WAIT_S, process_queue, session_queue
 
     queue = session_queue(settings)
+    if event.messages and event.session:
+        event = replace(event, transcript=_write_transcript(event, settings))
     request, reason = _queue_request(event)
     queued = None
     if request is not None:
@@ -317,6 +319,16 @@ def _process_session(
         agent.close()
 
     return process
+
+
+def _write_transcript(event: HookEvent, settings: Settings) -> Path:
+    """Write the new messages of a conversation to its transcript, and return the file."""
+    from memoriter.sessions.transcript_writer import TranscriptWriter
+
+    transcript = TranscriptWriter(settings.agent_folder / "sessions", event.session)
+    known = {item.get("id") for item in transcript.items()}
+    transcript.add([message for message in event.messages if message.get("id") not in known])
+    return transcript.path
 
 
 def _queue_request(event: HookEvent) -> tuple[SessionRequest | None, str]:

@@ -35,6 +35,8 @@ class HookEvent:
     source: str = ""
     #: Whether another hook made the agent continue after a Stop.
     is_continued: bool = False
+    #: The conversation, if the host has no transcript that can be read. Each message has an ``id``.
+    messages: tuple[Mapping[str, Any], ...] = ()
     is_subagent: bool = False
 
     @classmethod
@@ -61,11 +63,16 @@ class HookEvent:
             prompt=_text(fields.get("prompt"))[-MAX_PROMPT_CHARS:],
             source=_text(fields.get("source")),
             is_continued=fields.get("stop_hook_active") is True,
+            messages=tuple(one for one in _list(fields.get("messages")) if isinstance(one, dict)),
             # The prompts of a sub-agent come from an agent, not from the user.
             is_subagent=bool(_text(fields.get("agent_id")))
             or "subagents" in parts
             or bool(parts and parts[-1].startswith("agent-")),
         )
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def _text(value: object) -> str:

@@ -1,0 +1,74 @@
+"""Copilot CLI: its hooks are a file of their own, and its events have other names than those of Claude Code."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memoriter.extensions.clients.host import Client, ClientHookHost, Folder
+from memoriter.extensions.clients.parts import HOOK_TIMEOUTS, JsonServer, OwnFile, hook_command
+
+EVENTS = {
+    "sessionStart": "SessionStart",
+    "userPromptSubmitted": "UserPromptSubmit",
+    "agentStop": "Stop",
+    "sessionEnd": "SessionEnd",
+}
+_NAMES = {"sessionId": "session_id", "transcriptPath": "transcript_path"}
+_FOLDER = Folder("~/.copilot", variable="COPILOT_HOME")
+_SESSION = re.compile(r"[\w-]+")
+
+
+class CopilotCli(ClientHookHost):
+    """Connects Copilot CLI."""
+
+    tool_name = "{server}-{tool}"
+
+    def read_fields(self, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the fields by the names of Claude Code. The end of a session does not name its transcript."""
+        session = sent.get("sessionId")
+        file: dict[str, str] = {}
+        if isinstance(session, str) and _SESSION.fullmatch(session):
+            file = {"transcript_path": str(_FOLDER.find() / "session-state" / session / "events.jsonl")}
+        return {**file, **{_NAMES.get(name, name): value for name, value in sent.items()}}
+
+    def add_context(self, event: str, text: str) -> dict[str, object]:
+        """Return the answer that adds text to the prompt."""
+        del event
+        return {"additionalContext": text}
+
+
+def hooks_file(command: Sequence[str]) -> str:
+    """Return the file with our hooks."""
+    hooks = {
+        event: [
+            {
+                "type": "command",
+                "bash": hook_command(command, "copilot-cli", ours),
+                "powershell": f"& {hook_command(command, 'copilot-cli', ours)}",
+                "timeoutSec": HOOK_TIMEOUTS[ours],
+            }
+        ]
+        for event, ours in EVENTS.items()
+    }
+    return json.dumps({"version": 1, "hooks": hooks}, indent=2, ensure_ascii=False) + "\n"
+
+
+COPILOT_CLI = CopilotCli(
+    Client(
+        "copilot-cli",
+        "Copilot CLI",
+        _FOLDER,
+        (
+            OwnFile("hooks/memoriter.json", hooks_file),
+            JsonServer(
+                "mcp-config.json",
+                fields={"type": "local", "tools": ["*"]},
+                arguments=("mcp", "--slot", "memory-full"),
+            ),
+        ),
+        ("copilot",),
+    )
+)
