@@ -19,11 +19,12 @@ from memoriter.extensions.importing import (
     Conversation,
     Said,
     Source,
-    report_of,
+    clip,
+    import_records,
+    open_database,
     seconds,
     write_sessions,
 )
-from memoriter.records import Imported
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport
@@ -34,8 +35,6 @@ FILE_NAME = "claude-mem.db"
 
 #: The types of entries for claude-mem's types of observations.
 TYPES = {"decision": "technical_decision", "discovery": "fact"}
-#: Room for a title and for the text of an entry.
-MAX_CHARS = 1_900
 MAX_TAGS = 30
 #: Parts of a summary, in the order of the work.
 SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
@@ -58,9 +57,7 @@ class ClaudeMemImporter:
         with ClaudeMem.open(file) as database:
             steps = list(write_sessions(memory, source, self.program, database.sessions(), dry_run=dry_run))
             records = list(database.entries())
-        text = json.dumps(records, ensure_ascii=False)
-        entries = memory.entries.import_(text, trust="agent", dry_run=dry_run) if records else Imported(0, 0)
-        return report_of(memory, self.program, source, steps, entries, dry_run=dry_run)
+        return import_records(memory, self.program, source, records, steps, dry_run=dry_run)
 
 
 CLAUDE_MEM = ClaudeMemImporter()
@@ -79,7 +76,7 @@ class ClaudeMem:
     def open(cls, file: Path) -> Iterator[ClaudeMem]:
         """Open a database; raise `SourceError` if it is none of claude-mem's."""
         try:
-            with contextlib.closing(_connect(file)) as connection:
+            with contextlib.closing(open_database(file)) as connection:
                 found = cls(connection)
                 if "observations" not in found._tables:
                     raise SourceError(
@@ -102,16 +99,14 @@ class ClaudeMem:
                     "tags": [tag for tag in dict.fromkeys(tags) if tag][:MAX_TAGS],
                     "created_at": seconds(row.get("created_at_epoch")),
                     "session": _session_of(row),
-                    "source": "claude-mem",
                 }
         for row in self._rows("directives"):
             if row.get("status") == "active" and row.get("content"):
                 yield {
                     "id": f"claude-mem:directive:{row['id']}",
-                    "text": str(row["content"])[:MAX_CHARS],
+                    "text": str(row["content"]),
                     "type": "workflow",
                     "created_at": seconds(row.get("created_at_epoch")),
-                    "source": "claude-mem",
                 }
 
     def sessions(self) -> Iterator[Conversation]:
@@ -140,18 +135,6 @@ class ClaudeMem:
             yield dict(zip(names, row, strict=True))
 
 
-def _connect(file: Path) -> apsw.Connection:
-    """Open a database for reading. If its folder cannot be written, its log cannot be used."""
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    for more in ("", "&immutable=1"):
-        connection = apsw.Connection(f"{file.absolute().as_uri()}?mode=ro{more}", flags=flags)
-        with contextlib.suppress(apsw.CantOpenError, apsw.ReadOnlyError):
-            connection.execute("select count(*) from sqlite_master").fetchall()
-            return connection
-        connection.close()
-    raise SourceError(f"{file} cannot be opened. Nothing was imported.")
-
-
 def _session_of(row: Row) -> str:
     """Return claude-mem's own id of a session. The column had another name before version 8."""
     return str(row.get("memory_session_id") or row.get("sdk_session_id") or "")
@@ -170,8 +153,7 @@ def _observation_text(row: Row) -> str:
     title = str(row.get("title") or "").strip()
     body = str(row.get("narrative") or row.get("text") or "").strip() or " ".join(_list(row.get("facts")))
     body = body or str(row.get("subtitle") or "").strip()
-    text = f"{title}: {body}" if title and body else title or body
-    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
+    return clip(f"{title}: {body}" if title and body else title or body)
 
 
 def _summary_text(row: Row) -> str:

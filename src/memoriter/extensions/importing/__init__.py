@@ -7,6 +7,7 @@ the other program, so a repeated import adds only what is new.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,9 +17,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import apsw
+
 from memoriter.errors import NotFound, SourceError, WriteError
 from memoriter.extension import offers
-from memoriter.extensions.importing.copying import SealedTranscript, copy_file, plan_copy, remove_copy
+from memoriter.extensions.importing.copying import (
+    AgentNote,
+    SealedTranscript,
+    copy_file,
+    plan_copy,
+    remove_copy,
+)
 from memoriter.hosts import ImportReport, ImportStep
 from memoriter.records import Imported
 
@@ -28,6 +37,10 @@ if TYPE_CHECKING:
 SQLITE_MAGIC = b"SQLite format 3\0"
 #: Bytes of all texts of an archive together. A small archive can expand to any size.
 MAX_TEXT_BYTES = 512 * 1024 * 1024
+#: Maximum number of notes in a folder.
+MAX_NOTES = 50_000
+#: Room for a statement in an entry.
+MAX_CHARS = 1_900
 #: A transcript of another program: its name, and the id of the conversation.
 _SESSION_PATH = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+\.jsonl")
 
@@ -100,9 +113,21 @@ class Source:
         return sorted({name for name in names if not _is_conversations(name)})
 
     @cached_property
+    def notes(self) -> dict[Path, str]:
+        """The Markdown files of a folder and their texts."""
+        found = sorted(self.path.rglob("*.md")) if self.path is not None and self.is_folder else []
+        files = [file for file in found if file.is_file() and not file.is_symlink()]
+        return {file: file.read_text(encoding="utf-8", errors="replace") for file in files[:MAX_NOTES]}
+
+    @cached_property
     def records(self) -> tuple[Any, ...]:
         """The content of each text, or None for one that is not a JSON document."""
         return tuple(_parse(text) for text in self.texts)
+
+    def members(self, *names: str) -> list[Mapping[str, Any]]:
+        """Return the records of every list, on its own or a member of an object with one of these names."""
+        lists = (one for found in self.records for one in _lists(found, names))
+        return [record for records in lists for record in records if isinstance(record, dict)]
 
     def lists_with(self, name: str) -> list[list[Mapping[str, Any]]]:
         """Return the lists of records that all have this field."""
@@ -203,6 +228,61 @@ def import_statements(memory: Memory, source: Source, *, dry_run: bool) -> Impor
     return total
 
 
+def import_records(
+    memory: Memory,
+    program: str,
+    source: Source,
+    records: Iterable[Mapping[str, Any]],
+    steps: Iterable[ImportStep] = (),
+    remarks: tuple[str, ...] = (),
+    *,
+    dry_run: bool,
+) -> ImportReport:
+    """Import statements that a model wrote, with the trust `agent`. Each has an ``id`` and a ``text``."""
+    found = [{"source": program, **record, "text": clip(record["text"])} for record in records]
+    text = json.dumps(found, ensure_ascii=False)
+    entries = memory.entries.import_(text, trust="agent", dry_run=dry_run) if found else Imported(0, 0)
+    return report_of(memory, program, source, steps, entries, remarks, dry_run=dry_run)
+
+
+def copy_notes(
+    memory: Memory,
+    program: str,
+    source: Source,
+    files: Iterable[Path],
+    *,
+    written_by_model: bool,
+    dry_run: bool,
+) -> list[ImportStep]:
+    """Copy notes to the folder of the program below `imports`. Those of a model say so in their front matter."""
+    workspace, steps = memory.settings.workspace, list[ImportStep]()
+    folder = Path(memory.settings.files.folder, "imports", program).parts
+    for file in files:
+        note = AgentNote(source.notes[file], file.stat().st_mtime_ns) if written_by_model else None
+        parts = [*folder, *(part.lstrip(".") for part in file.relative_to(source.place).parts)]
+        step = plan_copy("note", file, workspace, *parts, transcript=note)
+        steps.append(step if dry_run else copy_file(step, workspace, note))
+    return steps
+
+
+def clip(text: object) -> str:
+    """Return a text that fits into an entry."""
+    whole = str(text).strip()
+    return whole if len(whole) <= MAX_CHARS else f"{whole[: MAX_CHARS - 1]}…"
+
+
+def open_database(file: Path) -> apsw.Connection:
+    """Open a SQLite database for reading. If its folder cannot be written, its log cannot be used."""
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    for more in ("", "&immutable=1"):
+        connection = apsw.Connection(f"{file.absolute().as_uri()}?mode=ro{more}", flags=flags)
+        with contextlib.suppress(apsw.CantOpenError, apsw.ReadOnlyError):
+            connection.execute("select count(*) from sqlite_master").fetchall()
+            return connection
+        connection.close()
+    raise SourceError(f"{file} cannot be opened. Nothing was imported.")
+
+
 def undo_sessions(memory: Memory, sessions: Mapping[str, str]) -> tuple[str, ...]:
     """Remove imported transcripts that have not changed since, and return their paths.
 
@@ -263,13 +343,17 @@ def _zipped(source: Path) -> list[str]:
     except (zipfile.BadZipFile, zlib.error, RuntimeError, UnicodeDecodeError, OSError) as error:
         # RuntimeError: the archive has a password or an unknown compression.
         raise SourceError(f"{source} cannot be read: {error}. Nothing was imported.") from error
-    if not texts:
-        raise SourceError(f"{source} contains no conversations.json. Nothing was imported.")
     return texts
 
 
 def _is_conversations(name: str) -> bool:
     return name.startswith("conversations") and name.endswith(".json")
+
+
+def _lists(found: Any, names: Iterable[str]) -> list[list[Any]]:
+    if isinstance(found, list):
+        return [found]
+    return [found[name] for name in names if isinstance(found, dict) and isinstance(found.get(name), list)]
 
 
 def _parse(text: str) -> Any:

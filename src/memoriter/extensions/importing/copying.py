@@ -67,6 +67,28 @@ class SealedTranscript:
             return False
 
 
+class AgentNote(SealedTranscript):
+    """A note that a model wrote in another program. The copy says so in its front matter and has no secrets."""
+
+    def __init__(self, text: str, written_ns: int) -> None:
+        super().__init__([{"text": text}], written_ns)
+
+    def to_bytes(self) -> bytes:
+        """Return the note with the trust `agent`, which is the first line of its front matter."""
+        text = redact(str(self.records[0]["text"]))
+        marked = (
+            f'---\ntrust: "agent"\n{text[4:]}'
+            if text.startswith("---\n")
+            else f'---\ntrust: "agent"\n---\n\n{text}'
+        )
+        return marked.encode("utf-8", "replace")
+
+    def may_replace(self, existing: bytes) -> bool:
+        """Return False: a copy that differs was edited, or the note has changed."""
+        del existing
+        return False
+
+
 def _line(record: Mapping[str, Any]) -> bytes:
     return (
         json.dumps(clean_values(record), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

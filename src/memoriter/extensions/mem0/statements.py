@@ -24,7 +24,8 @@ class Mem0Importer:
         """Return whether the records have mem0's field, and are not conversations."""
         if source.is_folder or source.lists_with("mapping") or source.lists_with("chat_messages"):
             return False
-        return any('"memory"' in text[:START_CHARS] for text in source.texts)
+        starts = [text[:START_CHARS] for text in source.texts]
+        return any('"memory"' in start and '"isLatest"' not in start for start in starts)  # of supermemory
 
     def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
         """Import the statements. What memoriter had exported for mem0 becomes what it was."""

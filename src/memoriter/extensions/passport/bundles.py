@@ -8,19 +8,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.extensions.importing import Source, report_of
-from memoriter.extensions.importing.copying import copy_file, plan_copy
+from memoriter.extensions.importing import Source, copy_notes, report_of
 from memoriter.extensions.passport.formats import OURS, concept, lines_of_markdown
-from memoriter.hosts import ImportStep
 from memoriter.records import Imported
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport
     from memoriter.memory import Memory
 
-#: Maximum number of concepts.
-MAX_FILES = 50_000
-NOTES_FOLDER = ("imports", "okf")
+#: Files of a bundle that are not concepts.
+RESERVED = ("index.md", "log.md")
 
 
 class OkfImporter:
@@ -29,35 +26,26 @@ class OkfImporter:
     program = "okf"
 
     def recognises(self, source: Source) -> bool:
-        """Return whether a folder is a bundle, or a file a page with our comments."""
+        """Return whether each Markdown file of a folder is a concept, or a file is a page with our comments."""
         if source.is_folder:
-            return (source.place / "index.md").is_file() and any(map(concept, _texts(source.place).values()))
+            found = [text for file, text in source.notes.items() if file.name not in RESERVED]
+            return bool(found) and all(map(concept, found))
         return any(lines_of_markdown(text) for text in source.texts)
 
     def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
         """Import entries of ours, and copy other concepts as notes."""
-        lines, steps = list[str](), list[ImportStep]()
-        if source.is_folder:
-            workspace = memory.settings.workspace
-            folder = Path(memory.settings.files.folder, *NOTES_FOLDER).parts
-            for path, text in _texts(source.place).items():
-                found = concept(text)
-                if found is None:
-                    continue
-                if isinstance(line := found[0].get(OURS), str):
-                    lines.append(line)
-                    continue
-                step = plan_copy("note", path, workspace, *folder, *path.relative_to(source.place).parts)
-                steps.append(step if dry_run else copy_file(step, workspace))
-        else:
+        lines, others = list[str](), list[Path]()
+        for file, text in source.notes.items():
+            found = concept(text)
+            if found and isinstance(line := found[0].get(OURS), str):
+                lines.append(line)
+            elif found:
+                others.append(file)
+        steps = copy_notes(memory, self.program, source, others, written_by_model=False, dry_run=dry_run)
+        if not source.is_folder:
             lines = [line for text in source.texts for line in lines_of_markdown(text)]
         entries = memory.entries.import_("\n".join(lines), dry_run=dry_run) if lines else Imported(0, 0)
         return report_of(memory, self.program, source, steps, entries, dry_run=dry_run)
 
 
 OKF = OkfImporter()
-
-
-def _texts(folder: Path) -> dict[Path, str]:
-    files = [path for path in sorted(folder.rglob("*.md")) if path.is_file() and not path.is_symlink()]
-    return {path: path.read_text(encoding="utf-8", errors="replace") for path in files[:MAX_FILES]}

@@ -1,0 +1,10 @@
+"""EverOS: import of its memory folder."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="everos",
+    importers={"everos": Offer("memoriter.extensions.everos.memory_root:EVEROS")},
+)

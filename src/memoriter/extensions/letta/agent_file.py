@@ -1,0 +1,96 @@
+"""Agents of Letta: the blocks and messages of an agent file (`.af`), and the Markdown of a memory folder.
+
+The agent wrote the blocks, so they have the trust `agent`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from memoriter.extensions.importing import (
+    Conversation,
+    Said,
+    Source,
+    copy_notes,
+    import_records,
+    seconds,
+    write_sessions,
+)
+
+if TYPE_CHECKING:
+    from memoriter.hosts import ImportReport
+    from memoriter.memory import Memory
+
+#: A field of a block that the agent has not learned yet: "Last name: ?".
+_UNKNOWN = re.compile(r":\s*\?\s*$")
+_DESCRIBED = re.compile(r"\A---\n(?:(?!---\n).*\n){0,50}?description:\s*\S")
+
+
+class LettaImporter:
+    """Imports each line of a block as an entry, messages as sessions, and files of a memory folder as notes."""
+
+    program = "letta"
+
+    def recognises(self, source: Source) -> bool:
+        """Return whether this is an agent file, or a folder with `system/` and descriptions as Letta Code keeps it."""
+        if source.is_folder:
+            system = (text for file, text in source.notes.items() if file.parent.name == "system")
+            return any(map(_DESCRIBED.match, system))
+        return any(map(_is_agent_file, source.records))
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import the file or folder."""
+        if source.is_folder:
+            steps = copy_notes(
+                memory, self.program, source, source.notes, written_by_model=True, dry_run=dry_run
+            )
+            return import_records(memory, self.program, source, (), steps, dry_run=dry_run)
+        files = [found for found in source.records if _is_agent_file(found)]
+        talks = (talk for found in files for talk in _conversations(found))
+        steps = list(write_sessions(memory, source, self.program, talks, dry_run=dry_run))
+        lines = [line for found in files for line in _lines(found)]
+        return import_records(memory, self.program, source, lines, steps, dry_run=dry_run)
+
+
+LETTA = LettaImporter()
+
+
+def _is_agent_file(found: Any) -> bool:
+    """Return whether this is an agent file: with lists of agents and blocks, or the older form of one agent."""
+    return isinstance(found, dict) and (
+        isinstance(found.get("core_memory"), list) or {"agents", "blocks"} <= found.keys()
+    )
+
+
+def _lines(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for block in found.get("blocks") or found.get("core_memory") or ():
+        label = str(block.get("label") or "block")
+        for line in str(block.get("value") or "").splitlines():
+            text = line.strip().removeprefix("- ").strip()
+            if any(map(str.isalnum, text)) and not _UNKNOWN.search(text):
+                at = seconds(block.get("updated_at")) or None
+                yield {"id": f"letta:{label}:{text}", "text": text, "tags": [label], "created_at": at}
+
+
+def _conversations(found: Mapping[str, Any]) -> Iterator[Conversation]:
+    for agent in found.get("agents") or [found]:
+        messages = [_said(message) for message in agent.get("messages") or () if isinstance(message, dict)]
+        kept = tuple(one for one in messages if one.role in ("user", "assistant") and one.text)
+        if kept:
+            name = str(agent.get("name") or agent.get("id") or "agent")
+            yield Conversation(name, name, kept)
+
+
+def _said(message: Mapping[str, Any]) -> Said:
+    content = message.get("content", message.get("text"))
+    parts = content if isinstance(content, list) else [{"text": content}]
+    text = "\n".join(str(part["text"]) for part in parts if isinstance(part, dict) and part.get("text"))
+    if text.startswith("{"):  # older versions wrap what a user says
+        with contextlib.suppress(ValueError, AttributeError):
+            text = str(json.loads(text).get("message") or "")
+    at = seconds(message.get("created_at"))
+    return Said(str(message.get("id") or at), message.get("role", ""), text.strip(), at)

@@ -1,0 +1,10 @@
+"""MemPalace: import of its exports."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="mempalace",
+    importers={"mempalace": Offer("memoriter.extensions.mempalace.rooms:MEMPALACE")},
+)

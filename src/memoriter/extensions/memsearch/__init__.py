@@ -1,0 +1,10 @@
+"""memsearch: import of its memory folder."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="memsearch",
+    importers={"memsearch": Offer("memoriter.extensions.memsearch.notes:MEMSEARCH")},
+)

@@ -1,0 +1,10 @@
+"""Zep and Graphiti: import of facts and messages."""
+
+from __future__ import annotations
+
+from memoriter.extension import Extension, Offer
+
+extension = Extension(
+    name="zep",
+    importers={"zep": Offer("memoriter.extensions.zep.facts:ZEP")},
+)
