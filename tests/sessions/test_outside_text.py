@@ -226,6 +226,12 @@ OTHER_COMMANDS = (
         "rsync bob@host:/x .",
         "cat 'unclosed",
         "perl -e 'print 1'",
+        *(
+            "cat //server/share/f",
+            "cat ~/Downloads/page.html",
+            "head /home/ada/Mail/inbox",
+            "cat /var/mail/root",
+        ),
         "awk 'BEGIN{system(1)}'",
     ),
 )
@@ -288,6 +294,16 @@ def test_the_list_of_local_tools_is_a_setting() -> None:
         ),
         *({"msg_sender": "bob"}, {"fromUser": {"nick": "bob"}}, {"pushName": "Bob"}, {"chat_type": "group"}),
         *({"meta": {"author": {"id": 7, "username": "bob"}}}, {"is_forwarded": True}, {"user_id": "U7"}),
+        *(
+            {"sent_by": "bob"},
+            {"fromMe": False},
+            {"is_self": False},
+            {"via_bot": {"id": 1}},
+            {"owner": False},
+        ),
+        *({"forward_from": {"id": 9}}, {"bot_id": "B1"}, {"subtype": "bot_message"}, {"identity": "bob"}),
+        *({"envelope": {"source": "+1"}}, {"chat": {"type": "supergroup"}}, {"isGroupMsg": True}),
+        *({"guild_id": "1"}, {"on_behalf_of": "bob"}, {"impersonated": True}, {"guestName": "Bob"}),
     ],
 )
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -315,6 +331,13 @@ def test_the_words_of_another_person_are_untrusted(marks: dict[str, object], wra
             {"user": ""},
             {"id": "m7", "model": "x"},
         ),
+        *({"fromMe": True, "bot_id": None}, {"chat": {"type": "private"}, "channel": "telegram"}),
+        {
+            "parentUuid": None,
+            "gitBranch": "main",
+            "permissionMode": "plan",
+            "thinkingMetadata": {"level": "x"},
+        },
     ],
 )
 def test_other_fields_do_not_name_another_person(marks: dict[str, object]) -> None:

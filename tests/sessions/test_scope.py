@@ -36,6 +36,7 @@ KINDS = [
         "C024BE91L", "G0123ABCD", "oc_5ce6d572455d3611", "4711@chatroom", "spaces/AAA", "12@newsletter", "GROUPCHAT",
         "channel1", "chatroom", "agent:main:C1", "agent:main:U42", "123456789012345678", "-1001234", "!abc", "#ge",
         "19_meeting_abc", "conv/7", "a@b", "R7f3kQ9", "T1Z9X8", "family group", "teamsync", "工作群", "x" * 500,
+        "C0123", "oc_123456", "wg_abc", "GENERAL", "all-hands", "standup", "town-hall", "everyone", "announcements",
     )),
 ]  # fmt: skip
 

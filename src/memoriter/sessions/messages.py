@@ -168,8 +168,15 @@ _SPEAKER = re.compile(
     r"(?:display|full|screen|nick|push|first)?(?:name|handle|label|display)"
     r"|(?:msg|message|from|chat)?(?:sender|author|speaker|participant|member|contact|from|user|person|peer|actor)(?:id|jid|email|phone|number)?"
 )
-#: Fields that say that several people or a program may speak, and values of the kind of a chat that say the opposite.
-_SHARED = re.compile(r"(?:is|from|via)?(?:group|bot|channel|forwarded)(?:chat|message)?")
+#: Words in the name of any other field about a person who speaks, or about a group, a program or a forwarded message.
+_PERSON = frozenset((
+    "sender", "author", "speaker", "participant", "member", "contact", "person", "peer", "actor", "nick", "nickname",
+    "identity", "behalf", "guest", "visitor", "customer", "envelope", "username", "by",
+))  # fmt: skip
+_SHARED = frozenset((
+    "group", "supergroup", "guild", "room", "broadcast", "bot", "forward", "forwarded", "impersonated",
+))  # fmt: skip
+_OWNER = frozenset(("self", "me", "mine", "owner"))
 _DIRECT = ("direct", "private", "dm", "im", "p2p", "self", "main")
 
 
@@ -182,7 +189,16 @@ def _is_shared(key: str, value: object) -> bool:
     name = _plain(key)
     if name in ("chattype", "conversationtype", "channeltype"):
         return not (isinstance(value, str) and value.lower() in _DIRECT)
-    return value is True and bool(_SHARED.fullmatch(name))
+    words = _words(key)
+    if isinstance(value, bool):
+        return bool(words & (_SHARED | {"channel"}) if value else words & _OWNER)
+    if isinstance(value, str) and name in ("type", "subtype", "kind"):
+        return bool(_words(value) & (_SHARED | {"channel"}))
+    return bool(value) and isinstance(value, str | int | Mapping) and bool(words & _SHARED)
+
+
+def _words(key: str) -> set[str]:
+    return set(re.findall("[a-z0-9]+", re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", key).lower()))
 
 
 def _speakers(record: Mapping[str, object], body: Mapping[str, object]) -> tuple[str, ...]:
@@ -199,7 +215,7 @@ def _speakers(record: Mapping[str, object], body: Mapping[str, object]) -> tuple
 
 def _names(key: str, value: object) -> Iterator[str]:
     """Yield the names in a field about the speaker: its text or number, or each text of the object in it."""
-    if not _SPEAKER.fullmatch(_plain(key)):
+    if not _SPEAKER.fullmatch(_plain(key)) and not _words(key) & _PERSON:
         return
     values = value.values() if isinstance(value, dict) and "content" not in value else (value,)
     yield from (
