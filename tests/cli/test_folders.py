@@ -394,3 +394,9 @@ def test_the_list_of_workspaces_shows_a_default_without_a_name(person: Person) -
     notes = person.folder("notes")
     person.run(notes, "init")
     assert f"{notes} (no name" in person.run(person.user, "workspace", "list")
+
+
+def test_before_anything_is_set_up_a_folder_of_notes_is_offered(person: Person) -> None:
+    vault = person.folder("vault")
+    _, errors = person.streams(vault, "search", "heron")
+    assert "The current folder has notes but is not set up: run `memoriter init .`." in errors

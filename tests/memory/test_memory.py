@@ -400,6 +400,7 @@ def test_an_answer_can_be_iterated_counted_and_tested(note, open_memory) -> None
     memory = open_memory()
     answer = memory.search("heron")
     assert (list(answer), len(answer), bool(answer)) == (list(answer.hits), 1, True)
+    assert (answer[0], answer[-1]) == (answer.hits[0], answer.hits[-1])
     nothing = memory.search("heron", path_prefix="memory/b")
     assert (list(nothing), len(nothing), bool(nothing)) == ([], 0, False)
 

@@ -110,6 +110,7 @@ class GlobalOptions:
         if is_named or here == workspace or workspace in here.parents:
             return
         has_notes = any((here / name).exists() for name in ("MEMORY.md", "memory.md", "memory"))
+        has_notes |= not workspace.exists() and any(here.glob("*.md"))  # nothing is set up yet
         if settings.origin("workspace") in WORKSPACE_VARIABLES and not has_notes:
             return
         offer = (

@@ -357,6 +357,9 @@ class Answer:
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
 
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
     def __len__(self) -> int:
         return len(self.hits)
 
