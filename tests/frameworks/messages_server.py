@@ -1,4 +1,4 @@
-"""A local server for Anthropic's Messages API with a scripted model."""
+"""A local server for Anthropic's Messages API and OpenAI's Responses API with a scripted model."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ def uses(tool_id: str, **command: Any) -> list[dict[str, Any]]:
 
 def says(text: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text}]
+
+
+def response_of(content: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the texts of a turn as OpenAI's Responses API does."""
+    parts = [{"type": "output_text", "text": block["text"], "annotations": []} for block in content]
+    said = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": parts}
+    return {"id": "r", "object": "response", "created_at": 0, "model": "m", "output": [said], "usage": None}
 
 
 class Script:
@@ -60,6 +67,8 @@ def running() -> Iterator[Script]:
                 "stop_sequence": None,
                 "usage": {"input_tokens": 1, "output_tokens": 1},
             }
+            if self.path.endswith("/responses"):
+                message = response_of(content)
             body = json.dumps(message).encode()
             self.send_response(200)
             self.send_header("content-type", "application/json")
