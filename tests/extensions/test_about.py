@@ -68,6 +68,8 @@ def test_names_recur_in_both_languages() -> None:
         "Works with the team",
     ]
     assert dict(find_names(texts)) == {"Priya": 2, "Project Atlas": 2, "豆包": 3}
+    joined = ["“red house” is also called “Rotes Haus”.", "“豆包”又叫“Doubao”。"]
+    assert list(aliases_in(joined)) == [("red house", "Rotes Haus"), ("豆包", "Doubao")]
     assert list(aliases_in(["Doubao (豆包) is a cat", "Bob (on call)", "Ann is also called Annie"])) == [
         ("Doubao", "豆包"),
         ("Ann", "Annie"),

@@ -92,3 +92,22 @@ def test_a_sentence_of_the_agent_leads_to_its_source_and_is_corrected(gateway: S
     page.keyboard.press("Control+Enter")
     expect(page.locator(".said")).to_contain_text("Saved.")
     assert "豆包可以吃鸡肉" in [one["text"] for one in gateway.ask("entries.list")["entries"]]
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "zh-CN"])
+def test_the_owner_joins_two_names_of_one_thing_and_undoes_it(
+    gateway: Served, visit: Visit, locale: str
+) -> None:
+    gateway.ask("entries.add", text="My cat Pico sleeps at noon")
+    gateway.ask("entries.add", text="皮可不喜欢下雨")
+    page = visit(gateway, "#/about/Pico", locale=locale).page
+    title = page.locator(".about h2")
+    expect(title).to_have_text("Pico")
+    page.locator("[data-do=join]").click()
+    page.get_by_role("dialog").get_by_role("combobox").fill("皮可")
+    page.keyboard.press("Control+Enter")
+    expect(title).to_have_text("Pico / 皮可")
+    expect(page.locator("[data-section='about.entries']")).to_contain_text("皮可不喜欢下雨")
+    page.keyboard.press("u")
+    expect(title).to_have_text("Pico")
+    expect(page.locator("[data-section='about.entries']")).not_to_contain_text("皮可不喜欢下雨")

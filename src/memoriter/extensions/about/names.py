@@ -26,9 +26,11 @@ _QUOTED = re.compile(r"[《「『“]([^》」』”\n]{2,20})[》」』”]")
 _CALLED = (
     re.compile(r"(?P<a>[^\s()（）,，。:：]{2,40}(?: [A-Z][\w-]*){0,2}) ?[(（](?P<b>[^()（）\n]{2,40})[)）]"),
     re.compile(
-        r"(?P<a>[\w-]{2,40}(?: [A-Z][\w-]*){0,2}),? (?:is )?also (?:called|known as) "
+        r"(?P<a>(?!is\b)[\w-]{2,40}(?: [A-Z][\w-]*){0,2}),? (?:is )?also (?:called|known as) "
         r"[\"“]?(?P<b>[\w-]{2,40}(?: [A-Z][\w-]*){0,2})"
     ),
+    # Names that the owner joins on the page are quoted.
+    re.compile(r"[“「](?P<a>[^”」\n]{2,60})[”」] ?(?:is also called|又叫) ?[“「](?P<b>[^”」\n]{2,60})[”」]"),
     re.compile(r"(?P<a>[\w-]{2,20}?)，?(?:又叫|也叫|又名|英文名[是叫]?)[“「]?(?P<b>[\w -]{2,20})"),
 )
 #: Words that begin with a capital letter and name no thing.

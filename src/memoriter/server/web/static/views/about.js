@@ -8,7 +8,7 @@ import { step } from "../keys.js";
 import { announce, failure, loading, nothing, sentence } from "../notices.js";
 import { entryLine, label, when } from "../parts.js";
 import { address, go } from "../router.js";
-import { changeEverywhere } from "./about_change.js";
+import { changeEverywhere, joinName } from "./about_change.js";
 import { wordDifference } from "./memory_history.js";
 import { peekPanel } from "./peek.js";
 
@@ -79,6 +79,7 @@ export function aboutView(main) {
         "header",
         { class: "view-head" },
         el("h2", {}, names.join(" / ")),
+        el("button", { type: "button", class: "quiet", "data-do": "join", onclick: () => joinName(found.name, () => load({ quiet: true })) }, t("about.join")),
         places > 0 && el("button", { type: "button", class: "quiet", "data-do": "correct", onclick: act("correct") }, t("about.correct")),
         places > 0 && el("button", { type: "button", class: "quiet danger-text", "data-do": "forget", onclick: act("forget") }, t("about.forget")),
       ),

@@ -42,6 +42,26 @@ export function changeEverywhere(kind, found, done) {
   );
 }
 
+/** Ask for another name of a thing, and remember that both are one. The memory that says so can be forgotten. */
+export function joinName(name, done) {
+  dialog(t("about.join.title", { name }), (body, close) => {
+    const other = el("input", { type: "text", required: true, maxlength: "60", autocomplete: "off", dir: "auto", list: "known-things" });
+    const known = el("datalist", { id: "known-things" });
+    ask("about.list").then(({ things }) => fill(known, things.filter((one) => one.name !== name).map((one) => el("option", { value: one.name }))), () => {});
+    other.autofocus = true;
+    const join = async () => {
+      const said = other.value.replace(/[“”「」\n]/g, " ").trim();
+      if (said.length < 2 || said.toLowerCase() === name.toLowerCase()) throw new Error(t("about.join.same"));
+      const { entry } = await ask("entries.add", { text: t("about.join.text", { name, other: said }), type: "fact" });
+      close();
+      const back = () => ask("entries.forget", { ids: [entry.id] }).then(done, (error) => announce(sentence(error)));
+      announce(t("about.joined", { name, other: said }), t("do.undo"), back);
+      done();
+    };
+    body.append(form([field(t("about.join.other"), other, t("about.join.hint")), known], t("about.join.do"), join, close));
+  });
+}
+
 /** One place: a box, its name, and its words; to correct them, a field. */
 function placeRow(one, kind) {
   const box = el("input", { type: "checkbox", checked: true });
