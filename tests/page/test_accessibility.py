@@ -28,6 +28,8 @@ VIEWS = {
     "notes": ".tree .row",
     "notes/sessions/2026-02-10-servers.jsonl": ".turn",
     "health": ".verdict",
+    "inbox": ".inbox, .nothing",
+    "operate": "[data-card=settings]",
     "about": ".thing",
     "about/Fern": ".about [data-section]",
     "changes": ".history li",

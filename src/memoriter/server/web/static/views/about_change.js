@@ -54,7 +54,7 @@ export function joinName(name, done) {
       if (said.length < 2 || said.toLowerCase() === name.toLowerCase()) throw new Error(t("about.join.same"));
       const { entry } = await ask("entries.add", { text: t("about.join.text", { name, other: said }), type: "fact" });
       close();
-      const back = () => ask("entries.forget", { ids: [entry.id] }).then(done, (error) => announce(sentence(error)));
+      const back = () => ask("entries.forget", { id: entry.id }).then(done, (error) => announce(sentence(error)));
       announce(t("about.joined", { name, other: said }), t("do.undo"), back);
       done();
     };

@@ -28,7 +28,7 @@ export function home(call, input, search) {
     if (!isNew([holds.files, holds.chunks, holds.degraded, answer, changes]) && quiet) return;
     if (holds.chunks === 0 && answer.latest.length === 0 && answer.staged === 0)
       fill(place, firstSteps(holds.workspace, input, search));
-    else refill(place, today(answer), lists(answer, changes, () => show(place, { quiet: true })), charts(answer), holdings(holds));
+    else refill(place, today(answer), lists(answer, changes, () => show(place, { quiet: true }).catch(() => {})), charts(answer), holdings(holds));
   };
 }
 
