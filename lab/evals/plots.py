@@ -21,6 +21,13 @@ class Point(NamedTuple):
     is_ours: bool = True
 
 
+class Series(NamedTuple):
+    """A labelled line."""
+
+    label: str
+    values: Sequence[float]
+
+
 class Bar(NamedTuple):
     """A labelled value with its interval."""
 
@@ -79,6 +86,29 @@ def bars(rows: Sequence[Bar], *, x: str, unit: str = "") -> str:
         ]
     parts.append(_text(WIDTH / 2, height - 16, x))
     return _svg(parts, height)
+
+
+def lines(series: Sequence[Series], *, x: str, y: str) -> str:
+    """Percentages over numbered steps. The second of two series of a pair is dashed."""
+    parts = [_y_grid(0, 100, 20), _titles(x, y)]
+    steps = max(len(one.values) for one in series)
+
+    def across(number: int) -> float:
+        return LEFT + number / max(1, steps - 1) * _inner(WIDTH, LEFT, RIGHT)
+
+    parts += [_text(across(number), HEIGHT - 32, f"{number + 1}") for number in range(steps)]
+    for place, one in enumerate(series):
+        colour, dash = (BLUE, ORANGE)[place // 2 % 2], ' stroke-dasharray="5 4"' if place % 2 else ""
+        points = " ".join(
+            f"{across(number):.1f},{_y(value, 0, 100):.1f}" for number, value in enumerate(one.values)
+        )
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8"{dash}/>')
+        y_label = TOP + 16 * place + 90
+        parts += [
+            _line(WIDTH - 250, y_label - 4, WIDTH - 220, y_label - 4, colour, dashed=bool(dash)),
+            _text(WIDTH - 212, y_label, one.label, "start"),
+        ]
+    return _svg(parts, HEIGHT)
 
 
 def curve(bins: Iterable[Mapping[str, float]], *, x: str, y: str) -> str:
