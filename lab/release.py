@@ -31,6 +31,7 @@ COMMANDS = """\
 python -m twine upload dist/*                                         # PyPI, first: the registry reads its README
 mcp-publisher login github && mcp-publisher publish                   # the MCP registry, from server.json
 npx @anthropic-ai/mcpb pack plugins/claude-desktop dist/memoriter.mcpb  # Claude Desktop, attached to the release
+npm publish clients/typescript                                        # npm, the client for TypeScript
 git tag v{version} && git push origin v{version}                      # marketplaces of Claude Code, Codex and Cursor
 """
 
@@ -52,6 +53,7 @@ def problems(root: Path, version: str) -> Iterator[str]:
     versions = {
         "server.json": server["version"],
         "server.json, package": package["version"],
+        "clients/typescript/package.json": _json(root / "clients/typescript/package.json")["version"],
         "plugins/claude-desktop/manifest.json": _json(manifest)["version"],
         "plugins/claude-desktop/pyproject.toml": bundle["version"],
         "plugins/claude-desktop/pyproject.toml, memoriter": bundle["dependencies"][0].partition("==")[2],

@@ -12,7 +12,14 @@ import pytest
 from lab.release import ROOT, problems, wheel_problems
 from memoriter import __version__
 
-FILES = ("server.json", "README.md", ".claude-plugin", "plugins/claude-code", "plugins/claude-desktop")
+FILES = (
+    "server.json",
+    "README.md",
+    ".claude-plugin",
+    "plugins/claude-code",
+    "plugins/claude-desktop",
+    "clients/typescript/package.json",
+)
 
 
 @pytest.fixture
