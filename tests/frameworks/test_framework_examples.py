@@ -14,14 +14,20 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
-EXAMPLES = ["langgraph_store", "openai_agents_session", "anthropic_memory_tool", "pydantic_ai_toolset"]
+EXAMPLES = [
+    "langgraph_store",
+    "anthropic_memory_tool",
+    # These frameworks load for seconds, and all their other tests are integration tests.
+    pytest.param("openai_agents_session", marks=pytest.mark.integration),
+    pytest.param("pydantic_ai_toolset", marks=pytest.mark.integration),
+]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_prints_what_the_page_shows(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Run in this process, which has already imported the frameworks."""
+    """Run in this process, so that a framework that other tests use is loaded once."""
     monkeypatch.chdir(tmp_path)
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     printed = capfd.readouterr()
