@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable
@@ -69,13 +70,18 @@ def toolbox(note, open_memory) -> Toolbox:
     return Toolbox(memory, tools=OPERATIONS)
 
 
+@functools.cache
+def validator_of(name: str) -> Draft202012Validator:
+    return Draft202012Validator(OPERATIONS[name].output_schema())
+
+
 @given(asked=calls())
 @settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_arguments_cause_an_internal_error(toolbox: Toolbox, asked: tuple[str, dict[str, object]]) -> None:
     name, arguments = asked
     outcome, result = toolbox.outcome(name, arguments)
     assert outcome not in ("broken", "unknown"), result
-    Draft202012Validator(OPERATIONS[name].output_schema()).validate(result)
+    validator_of(name).validate(result)
     json.dumps(result, allow_nan=False)
     assert len(result.get("error", "")) < 600
 
@@ -166,6 +172,8 @@ class Unread(str):
         raise AssertionError("the text was read")
 
 
-def test_a_text_that_is_too_long_for_an_entry_is_refused_unread() -> None:
+def test_a_text_that_is_too_long_for_an_entry_is_refused_unread(open_memory: Any) -> None:
     with pytest.raises(WriteError, match="at most 2000"):
         Draft(Unread("a b " * 600)).clean()
+    with pytest.raises(WriteError, match="at most 2000"):
+        open_memory().entries.add(Unread("a b " * 600))

@@ -27,7 +27,7 @@ from memoriter.entries.capture_rules import (
     WEIGHTY,
     CaptureRule,
 )
-from memoriter.entries.drafts import Draft
+from memoriter.entries.drafts import MAX_CHARS, Draft
 from memoriter.entries.plain import likelihood
 from memoriter.records import EntryType, from_share
 from memoriter.search.when import add_dates
@@ -183,8 +183,8 @@ def rule_of(sentence: str) -> CaptureRule | None:
 
 
 def classify(text: str) -> EntryType:
-    """Return the type that the rules give a statement; "other" if none applies."""
-    rule = rule_of(text)
+    """Return the type that the rules give a statement; "other" if none applies, or if it is too long for an entry."""
+    rule = rule_of(text) if len(text) <= MAX_CHARS else None
     return rule.type if rule else "other"
 
 
