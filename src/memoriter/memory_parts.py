@@ -24,7 +24,7 @@ from memoriter.build import (
     was_there,
 )
 from memoriter.engines import Engine
-from memoriter.engines.builtin import NoteCopies
+from memoriter.engines.note_copies import NoteCopies
 from memoriter.entries.collection import context_of
 from memoriter.entries.editing import mark_relayed
 from memoriter.errors import MemoryClosed
