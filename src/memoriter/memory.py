@@ -315,27 +315,7 @@ class Memory:
         once `extraction.trigger.message_interval` new turns have come together, or when the session ends. This is for
         callers that capture after every turn.
         """
-        with self._parts.seen_turns.of(session) as seen:
-            if not self.settings.extraction.auto_extract:
-                new = seen.new(turns)
-                remembered = self.entries.capture(new, session=session)
-                self._record(new if record else (), session)
-                seen.add(new)
-                return remembered
-            extractor = self._parts.extractor
-            waiting = extractor.waiting(session)
-            new = seen.new(turns, also=waiting)
-            remembered = extractor.observe(new, session=session, wait=wait)
-            self._record(new if record else (), session)
-            if not extractor.waiting(session):
-                # Until the model has seen them, they are lost if this process ends, and must be sent again.
-                seen.add([*waiting, *new])
-            return remembered
-
-    def _record(self, turns: Sequence[Turn], session: str) -> None:
-        from memoriter.sessions.messages import record_of
-
-        self.transcript_writer(session).add([record_of(turn) for turn in turns])
+        return self._parts.capture(turns, session=session, record=record, wait=wait)
 
     def capture_messages(
         self,
@@ -360,21 +340,11 @@ class Memory:
 
     def session_ended(self, session: str) -> list[Remembered]:
         """Note that a session is over. The language model reads the turns that it has not read yet."""
-        with self._parts.seen_turns.of(session) as seen:
-            remembered: list[Remembered] = []
-            if self.settings.extraction.auto_extract:
-                waiting = self._parts.extractor.waiting(session)
-                remembered = self._parts.extractor.end(session=session)
-                seen.add(waiting)
-            seen.mark_ended()
-            return remembered
+        return self._parts.end_session(session)
 
     def transcript_writer(self, session: str) -> TranscriptWriter:
         """Return the transcript of a session that this program keeps."""
-        from memoriter.sessions.transcript_writer import TranscriptWriter
-
-        self._parts.check_open()
-        return TranscriptWriter(self.settings.agent_folder / "sessions", session)
+        return self._parts.transcript_writer(session)
 
     @property
     def notes(self) -> Notes:

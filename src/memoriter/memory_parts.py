@@ -29,7 +29,7 @@ from memoriter.entries.collection import context_of
 from memoriter.entries.editing import mark_relayed
 from memoriter.errors import MemoryClosed
 from memoriter.memory_search import MemorySearch
-from memoriter.records import Trust, referenced_id
+from memoriter.records import Remembered, Trust, Turn, referenced_id
 from memoriter.search import shape
 from memoriter.sessions.scope import ScopeCheck
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from memoriter.recall.inject import Injector
     from memoriter.sessions.outside_text import TrustRules
     from memoriter.sessions.seen_turns import SeenTurns
+    from memoriter.sessions.transcript_writer import TranscriptWriter
 
 log = logs.get("memory")
 
@@ -189,6 +190,49 @@ class MemoryParts:
     def knows_notes(self) -> bool:
         """Whether the workspace had notes, as far as the index knows."""
         return was_there(self.engine)
+
+    # ---- conversations -----------------------------------------------------------------------------------------
+
+    def capture(self, turns: Sequence[Turn], *, session: str, record: bool, wait: bool) -> list[Remembered]:
+        """Capture statements from the turns that were not captured before, as `Memory.capture` describes it."""
+        with self.seen_turns.of(session) as seen:
+            if not self.settings.extraction.auto_extract:
+                new = seen.new(turns)
+                remembered = self.entries.capture(new, session=session)
+                self._record(new if record else (), session)
+                seen.add(new)
+                return remembered
+            waiting = self.extractor.waiting(session)
+            new = seen.new(turns, also=waiting)
+            remembered = self.extractor.observe(new, session=session, wait=wait)
+            self._record(new if record else (), session)
+            if not self.extractor.waiting(session):
+                # Until the model has seen them, they are lost if this process ends, and must be sent again.
+                seen.add([*waiting, *new])
+            return remembered
+
+    def _record(self, turns: Sequence[Turn], session: str) -> None:
+        from memoriter.sessions.messages import record_of
+
+        self.transcript_writer(session).add([record_of(turn) for turn in turns])
+
+    def end_session(self, session: str) -> list[Remembered]:
+        """Let the language model read the turns of a session that it has not read yet."""
+        with self.seen_turns.of(session) as seen:
+            remembered: list[Remembered] = []
+            if self.settings.extraction.auto_extract:
+                waiting = self.extractor.waiting(session)
+                remembered = self.extractor.end(session=session)
+                seen.add(waiting)
+            seen.mark_ended()
+            return remembered
+
+    def transcript_writer(self, session: str) -> TranscriptWriter:
+        """Return the transcript of a session that this program keeps."""
+        from memoriter.sessions.transcript_writer import TranscriptWriter
+
+        self.check_open()
+        return TranscriptWriter(self.settings.agent_folder / "sessions", session)
 
     # ---- questions and changes ---------------------------------------------------------------------------------
 
