@@ -244,3 +244,27 @@ def test_newer_lines_are_looked_for_behind_the_first_hits_that_may_be_recalled()
     asked.clear()
     refresh("thanks", [replace(hits[0], confidence=0.01)], Lookup(contradicts, find_similar, JUDGE))
     assert asked == []
+
+
+def test_a_recall_finds_newer_entries_that_were_added_after_its_first(open_memory: OpenMemory) -> None:
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    assert memory.recall("how do I get to work?").lines == ()
+    memory.remember("I take the tram to work")
+    memory.remember("The tram pass is cancelled, since June it is the bicycle", trust="agent")
+    recalled = [line.text for line in memory.recall("how do I get to work?").lines]
+    assert recalled == [
+        "I take the tram to work",
+        "The tram pass is cancelled, since June it is the bicycle",
+    ]
+
+
+def test_beside_a_line_that_surely_answers_others_must_be_likelier_too(
+    open_memory: OpenMemory, note: Note
+) -> None:
+    note("memory/tea.md", "- I drink green tea every morning\n")
+    note("memory/milk.md", "- The milk tea shop opens at nine in the morning\n")
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    found = {hit.path: hit.confidence or 0.0 for hit in memory.search("what do I drink every morning?").hits}
+    lines = [line.text for line in memory.recall("what do I drink every morning?").lines]
+    assert found["memory/tea.md"] > 0.6
+    assert lines == ["- I drink green tea every morning"]

@@ -218,6 +218,8 @@ PERSONAL: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "rela
 NOTES_PER_PLACE = 3
 #: Maximum number of entries of each kind that a brief chooses from.
 MAX_BRIEF_ENTRIES = 500
+#: Beside a line that surely answers, the others need up to this many times the minimum confidence.
+BEHIND_SURE = 2.0
 #: Whose entries may enter a prompt automatically.
 TRUSTED: tuple[Trust, ...] = ("owner", *AGENTS)
 
@@ -344,7 +346,8 @@ class Injector:
                 hits = {hit.entry.id: hit for hit in (*then.hits, *found.hits)}
                 found = replace(found, hits=tuple(hits.values()))
         notes, entries, dated = judge_together(query, answer, found, self.lookup)
-        least = budget.min_confidence
+        sure = max((hit.confidence or 0.0 for hit in (*notes, *entries)), default=0.0)
+        least = budget.min_confidence * max(1.0, BEHIND_SURE * sure)
         past = asks_about_the_past(query)
         candidates = [
             *(

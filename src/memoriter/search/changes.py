@@ -48,8 +48,9 @@ RULED_OUT = 0.1
 WEIGHTS = (1.15, 1.82, 1.09, 3.26, 0.34, 1.43, 0.68, -4.14)
 #: Log odds count up to this. A line without a next one is compared with this nearness.
 MAX_LOG_ODDS, NO_NEIGHBOUR = 7.0, 0.2
-#: A pair is read only if it would be about the same with this probability of the judge. Four in five are not.
-PLAUSIBLE = 0.88
+#: A pair is read only if it would be about the same with this probability of the judge, and has this cosine. Four in
+#: five have not.
+PLAUSIBLE, MIN_COSINE = 0.88, 0.3
 #: Two statements that share this part of the longer one at their ends differ in one value: "I like tea" and "I like
 #: jazz". The reader believes too often that there is only one, so it does not decide.
 FRAME = 0.34

@@ -27,6 +27,7 @@ from memoriter.search.changes import (
     BESIDE,
     CERTAIN,
     FIRST,
+    MIN_COSINE,
     NEAR,
     NO_NEIGHBOUR,
     PLAUSIBLE,
@@ -249,7 +250,12 @@ def near_lines(
         )
         for one in near
     )
-    return list(islice((pair for pair in pairs if about_the_same(pair.features, PLAUSIBLE) >= BESIDE), READ))
+    return list(islice(filter(_is_plausible, pairs), READ))
+
+
+def _is_plausible(pair: Near) -> bool:
+    """Return whether the judge should read a pair."""
+    return pair.features[0] >= MIN_COSINE and about_the_same(pair.features, PLAUSIBLE) >= BESIDE
 
 
 def _features(
