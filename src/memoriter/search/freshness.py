@@ -56,8 +56,8 @@ MAX_WORDS = 24
 
 #: The hits that newer lines are looked for, and the least confidence of the first one and of the others.
 CHASED, MIN_FIRST, MIN_CHASED = 3, 0.05, 0.2
-#: The number of lines near a hit, and how many pairs of them with the hit the judge reads.
-SIMILAR, READ = 24, 4
+#: The number of lines near a hit, how many newer and older ones of them count, and how many the judge reads.
+SIMILAR, NEAREST, READ = 16, 6, 4
 #: A longer line is a page or a long turn of a chat. In UTF-8, where a Chinese character has three bytes and says about
 #: as much as three letters.
 MAX_BYTES = 600
@@ -229,51 +229,36 @@ def near_lines(
     if lookup.find_similar is None or lookup.judge is None or not _is_short(best):
         return []
     terms = frozenset(query_terms(best.line))
-    found = sorted(
-        (statement_of(hit, terms) for hit in lookup.find_similar(best.line, best.hit)),
-        key=lambda one: -_nearness(one),
-    )
+    found = (statement_of(hit, terms) for hit in lookup.find_similar(best.line, best.hit))
     others = [
-        (one, _newer(best, one))
+        (_nearness(one), one, _newer(best, one))
         for one in found
         if _is_short(one) and one.line != best.line and one.hit.trust != "untrusted"
     ]
-    newer = [one for one, new in others if new is one]
-    older = [one for one, new in others if new is best and _may_replace(best, one)]
-    brought, other = (older, newer) if past else (newer, older)
-    near = [*brought, *(one for one in other if _number_of_hit(one.hit, first) is not None)]
-    pairs = (
-        Near(
-            *((best, one) if one in newer else (one, best)),
-            _nearness(one),
-            _features(one, newer if one in newer else older, first, number),
-        )
-        for one in near
-    )
+    others.sort(key=lambda one: -one[0])
+    newer = [(nearness, one) for nearness, one, new in others if new is one]
+    older = [(nearness, one) for nearness, one, new in others if new is best and _may_replace(best, one)]
+    pairs = list[Near]()
+    for is_newer, near in sorted(((True, newer), (False, older)), key=lambda group: group[0] == past):
+        for place, (nearness, one) in enumerate(near[:NEAREST]):
+            known = _number_of_hit(one.hit, first)
+            if is_newer != past or known is not None:
+                next_one = near[0][0] if place else [*(value for value, _ in near[1:2]), NO_NEIGHBOUR][0]
+                features = (
+                    _part(one, "vector"),
+                    _part(one, "keyword"),
+                    float(not place),
+                    nearness - next_one,
+                    float(known is not None),
+                    float(known == (0 if number else 1)),
+                )
+                pairs.append(Near(*((best, one) if is_newer else (one, best)), nearness, features))
     return list(islice(filter(_is_plausible, pairs), READ))
 
 
 def _is_plausible(pair: Near) -> bool:
     """Return whether the judge should read a pair."""
     return pair.features[0] >= MIN_COSINE and about_the_same(pair.features, PLAUSIBLE) >= BESIDE
-
-
-def _features(
-    one: Statement, near: Sequence[Statement], first: Sequence[Statement], number: int
-) -> tuple[float, ...]:
-    """Return the features of a line among those near a hit, nearest first."""
-    place, values = near.index(one), [_nearness(each) for each in near]
-    other = values[0] if place else [*values[1:], NO_NEIGHBOUR][0]
-    known = _number_of_hit(one.hit, first)
-    is_next = known == (0 if number else 1)
-    return (
-        _part(one, "vector"),
-        _part(one, "keyword"),
-        float(not place),
-        values[place] - other,
-        float(known is not None),
-        float(is_next),
-    )
 
 
 def _is_short(statement: Statement) -> bool:
