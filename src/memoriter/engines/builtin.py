@@ -185,10 +185,7 @@ class BuiltinEngine(Engine):
         """Return the chunks nearest to a line of a hit. The search before has indexed what changed."""
         if not self.scope.allows(query.session) or not self.index.belongs_to(self.workspace.name):
             return ()
-        hits = self.searcher.near(line, vector, query, limit)
-        if shows_citations(self.options.citations, query.session):
-            return hits
-        return tuple(replace(hit, citation=None) for hit in hits)
+        return self.searcher.near(line, vector, query, limit)
 
     def _find(self, query: Query) -> tuple[Found, ActiveEmbedder, str | None]:
         """Index what changed, and search. Return a sentence that says what is still missing, too."""

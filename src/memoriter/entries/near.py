@@ -7,7 +7,7 @@ stored, so nothing is embedded again, and the words in common are counted instea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memoriter import logs
@@ -66,6 +66,7 @@ class NearLines:
         if self.query.source == "entries":
             return ()
         hits = self.notes(line, vector, self.query, SIMILAR)
+        hits = hits if self.cited else [replace(hit, citation=None) for hit in hits]
         return [mask_hit(hit, self.read_whole) for hit in hits] if self.read_whole else hits
 
     def _near_entries(self, context: EntryContext, line: str, vector: Matrix) -> Iterator[Hit]:
