@@ -9,7 +9,7 @@ importance of an entry only decides between entries that match about equally wel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
 
@@ -50,6 +50,8 @@ STATES: tuple[EntryState, ...] = get_args(EntryState)
 CANDIDATES = 50
 #: How many entries the reranker reads beside the notes. Entries that answer are rarely further behind.
 RERANKED = 8
+#: Beside a line that surely answers, others need up to this many times the minimum confidence to be recalled.
+BESIDE_SURE = 2.0
 #: An entry whose keyword value is below this cannot contain every word of the query.
 MIN_EXACT = 0.3
 
@@ -433,3 +435,14 @@ def judge_together(
         if hit.entry is not None
     ]
     return [hit for hit in hits if hit.entry is None], entries, any(hit.newer for hit in hits)
+
+
+def needed_confidence(minimum: float, hits: Sequence[Hit | EntryHit]) -> Callable[[Hit | EntryHit], float]:
+    """Return what each line needs to be recalled: more beside a sure answer, unless it is newer and may correct it."""
+
+    def day(hit: Hit | EntryHit) -> str:
+        return (hit.entry.day if isinstance(hit, EntryHit) else hit.date) or ""
+
+    best = max(hits, key=lambda hit: hit.confidence or 0.0, default=None)
+    more = max(1.0, BESIDE_SURE * (best.confidence or 0.0)) if best else 1.0
+    return lambda hit: minimum if best is None or day(hit) > day(best) else minimum * more

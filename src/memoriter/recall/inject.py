@@ -21,7 +21,7 @@ from memoriter.background import is_cancelled
 from memoriter.entries.collection import context_of
 from memoriter.entries.context import MIN_SIMILARITY
 from memoriter.entries.relation import contradicts
-from memoriter.entries.search import EntryFilters, FoundEntries, judge_together
+from memoriter.entries.search import EntryFilters, FoundEntries, judge_together, needed_confidence
 from memoriter.errors import MemoriterError, StoreError
 from memoriter.recall.profile import make_profile, section_of, whose_words
 from memoriter.recall.render import NOTES, Line, in_order, language_of, render
@@ -218,8 +218,6 @@ PERSONAL: tuple[EntryType, ...] = ("user_preference", "workflow", "skill", "rela
 NOTES_PER_PLACE = 3
 #: Maximum number of entries of each kind that a brief chooses from.
 MAX_BRIEF_ENTRIES = 500
-#: Beside a line that surely answers, the others need up to this many times the minimum confidence.
-BEHIND_SURE = 2.0
 #: Whose entries may enter a prompt automatically.
 TRUSTED: tuple[Trust, ...] = ("owner", *AGENTS)
 
@@ -346,16 +344,19 @@ class Injector:
                 hits = {hit.entry.id: hit for hit in (*then.hits, *found.hits)}
                 found = replace(found, hits=tuple(hits.values()))
         notes, entries, dated = judge_together(query, answer, found, self.lookup)
-        sure = max((hit.confidence or 0.0 for hit in (*notes, *entries)), default=0.0)
-        least = budget.min_confidence * max(1.0, BEHIND_SURE * sure)
+        least = needed_confidence(budget.min_confidence, [*notes, *entries])
         past = asks_about_the_past(query)
         candidates = [
             *(
-                _aged(of_note(hit, show_places, least, dated=dated), hit.planned, past=past)
+                _aged(of_note(hit, show_places, least(hit), dated=dated), hit.planned, past=past)
                 for hit in label_plans(notes, today)
             ),
             *(
-                _aged(of_entry(hit, show_places, least, dated=dated), ended_plan(hit.entry, today), past=past)
+                _aged(
+                    of_entry(hit, show_places, least(hit), dated=dated),
+                    ended_plan(hit.entry, today),
+                    past=past,
+                )
                 for hit in entries
             ),
         ]

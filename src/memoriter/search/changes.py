@@ -39,7 +39,7 @@ RETIRED, ANNOUNCED = 0.976, 0.93
 PROBABLE = 0.92
 #: The least probability (`about_the_same`) that brings a newer line along, that puts it before the older one, and that
 #: makes the newest of several lines stand for all, and that a line must have to retire another.
-BESIDE, FIRST, SAME, CERTAIN = 0.15, 0.2, 0.5, 0.7
+BESIDE, FIRST, SAME, CERTAIN = 0.15, 0.5, 0.5, 0.7
 #: The judge rules out a change below this probability: the newer line may come along, but not first.
 RULED_OUT = 0.1
 #: The weights of `about_the_same`: cosine, words in common, whether it is the nearest line, how much nearer than the

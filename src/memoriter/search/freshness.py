@@ -57,7 +57,7 @@ MAX_WORDS = 24
 #: The hits that newer lines are looked for, and the least confidence of the first one and of the others.
 CHASED, MIN_FIRST, MIN_CHASED = 3, 0.05, 0.2
 #: The number of lines near a hit, how many newer and older ones of them count, and how many the judge reads.
-SIMILAR, NEAREST, READ = 16, 6, 4
+SIMILAR, NEAREST, READ = 24, 10, 4
 #: A longer line is a page or a long turn of a chat. In UTF-8, where a Chinese character has three bytes and says about
 #: as much as three letters.
 MAX_BYTES = 600
