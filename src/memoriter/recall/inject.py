@@ -422,7 +422,7 @@ class Injector:
         for one in (_checked(each, check) for each in rank(candidates)):
             reason = one.refused
             if not reason:
-                lines = in_order(each.line for each in (*chosen, one))
+                lines = in_order(each.line for each in [*chosen, one])
                 wider = render(lines, recall_id, language)
                 said = one.kind == "note" and is_said(one, chosen)
                 reason = sentence("recall.duplicate") if said else ""
