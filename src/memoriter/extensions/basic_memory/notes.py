@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from memoriter.extensions.importing import Source, copy_notes, import_records
+from memoriter.extensions.importing import Source
+from memoriter.extensions.importing.writing import copy_notes, import_records
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport

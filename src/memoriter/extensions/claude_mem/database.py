@@ -14,17 +14,8 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memoriter.errors import SourceError
-from memoriter.extensions.importing import (
-    SQLITE_MAGIC,
-    Conversation,
-    Said,
-    Source,
-    clip,
-    import_records,
-    open_database,
-    seconds,
-    write_sessions,
-)
+from memoriter.extensions.importing import SQLITE_MAGIC, Conversation, Said, Source, seconds, write_sessions
+from memoriter.extensions.importing.writing import clip, import_records, open_database
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from memoriter.extensions.importing import Source, copy_notes, import_records, seconds
+from memoriter.extensions.importing import Source, seconds
+from memoriter.extensions.importing.writing import copy_notes, import_records
 from memoriter.extensions.passport.formats import concept
 
 if TYPE_CHECKING:

@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from memoriter.errors import SourceError
-from memoriter.extensions.importing import (
-    Conversation,
-    Said,
-    Source,
-    import_records,
-    open_database,
-    write_sessions,
-)
+from memoriter.extensions.importing import Conversation, Said, Source, write_sessions
+from memoriter.extensions.importing.writing import import_records, open_database
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport

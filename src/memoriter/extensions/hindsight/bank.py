@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import SourceError
-from memoriter.extensions.importing import MAX_TEXT_BYTES, Source, import_records, seconds
+from memoriter.extensions.importing import MAX_TEXT_BYTES, Source, seconds
+from memoriter.extensions.importing.writing import import_records
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport

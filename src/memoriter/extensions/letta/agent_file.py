@@ -11,15 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from memoriter.extensions.importing import (
-    Conversation,
-    Said,
-    Source,
-    copy_notes,
-    import_records,
-    seconds,
-    write_sessions,
-)
+from memoriter.extensions.importing import Conversation, Said, Source, seconds, write_sessions
+from memoriter.extensions.importing.writing import copy_notes, import_records
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport

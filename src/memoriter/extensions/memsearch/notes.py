@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from memoriter.extensions.importing import Source, copy_notes, import_records
+from memoriter.extensions.importing import Source
+from memoriter.extensions.importing.writing import copy_notes, import_records
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport

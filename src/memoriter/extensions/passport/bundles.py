@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.extensions.importing import Source, copy_notes, report_of
+from memoriter.extensions.importing import Source, report_of
+from memoriter.extensions.importing.writing import copy_notes
 from memoriter.extensions.passport.formats import OURS, concept, lines_of_markdown
 from memoriter.records import Imported
 

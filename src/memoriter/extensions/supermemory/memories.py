@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from memoriter.extensions.importing import Source, import_records
+from memoriter.extensions.importing import Source
+from memoriter.extensions.importing.writing import import_records
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport

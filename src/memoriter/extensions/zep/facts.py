@@ -8,14 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from memoriter.extensions.importing import (
-    Conversation,
-    Said,
-    Source,
-    import_records,
-    seconds,
-    write_sessions,
-)
+from memoriter.extensions.importing import Conversation, Said, Source, seconds, write_sessions
+from memoriter.extensions.importing.writing import import_records
 
 if TYPE_CHECKING:
     from memoriter.hosts import ImportReport
