@@ -89,13 +89,17 @@ class Resident:
         try:
             while not (self._ending or self._reason_to_end()):
                 self._listener.settimeout(max(0.01, min(CHECK_S, self._next_event() - time.monotonic())))
+                stream: socket.socket | None
                 try:
                     stream, _ = self._listener.accept()
                 except TimeoutError:
-                    continue
+                    stream = None
                 if _package_state(package) != package:
-                    stream.close()  # the client starts a process of the new version
+                    if stream:
+                        stream.close()  # the client starts a process of the new version
                     break
+                if stream is None:
+                    continue
                 self._accept(stream)
         finally:
             self._end()

@@ -21,6 +21,7 @@ from memoriter.extension import offers
 from memoriter.extensions.importing.copying import (
     SealedTranscript,
     copy_file,
+    json_files,
     plan_copy,
     remove_copy,
 )
@@ -89,22 +90,6 @@ class Source:
         if self.is_folder:
             return tuple(_read_text(file) for file in sorted(self.path.glob("conversations*.json")))
         return tuple(_zipped(self.path)) if self.start.startswith(b"PK\x03\x04") else (_read_text(self.path),)
-
-    @property
-    def other_files(self) -> list[str]:
-        """The names of JSON files in an archive or folder that are not conversations."""
-        import zipfile
-
-        if self.path is None or self.text is not None:
-            return []
-        if self.is_folder:
-            names = [file.name for file in self.path.glob("*.json")]
-        elif self.start.startswith(b"PK\x03\x04"):
-            with zipfile.ZipFile(self.path) as archive:
-                names = [Path(name).name for name in archive.namelist() if name.endswith(".json")]
-        else:
-            return []
-        return sorted({name for name in names if not _is_conversations(name)})
 
     @cached_property
     def notes(self) -> dict[Path, str]:
@@ -380,14 +365,12 @@ def import_conversations(
     found, damaged = list[Conversation](), 0
     for record in (record for records in lists for record in records):
         try:
-            conversation = read(record)
+            found += filter(None, [read(record)])
         except (AttributeError, TypeError, ValueError, OverflowError):  # a field has another type
             damaged += 1
-        else:
-            found += [conversation] if conversation else []
     steps = write_sessions(memory, source, program.lower(), found, dry_run=dry_run)
     remarks = [f"Damaged conversations that were left out: {damaged}."] if damaged else []
-    if others := source.other_files:
+    if others := [name for name in json_files(source.path) if not _is_conversations(name)]:
         remarks.append(f"Not imported, because they are not conversations: {', '.join(others)}.")
     report = report_of(memory, program, source, steps, entries, tuple(remarks), dry_run=dry_run)
     return replace(report, damaged=damaged)

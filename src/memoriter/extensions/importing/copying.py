@@ -239,3 +239,17 @@ def _open_regular(source: Path) -> Iterator[BinaryIO]:
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
             raise SourceError(f"{source} is not a regular file, or is too large.")
         yield file
+
+
+def json_files(source: Path | None) -> list[str]:
+    """Return the names of the JSON files in a folder or an archive. A file is neither."""
+    import zipfile
+
+    if source is None:
+        return []
+    if source.is_dir():
+        return sorted(file.name for file in source.glob("*.json"))
+    if not zipfile.is_zipfile(source):
+        return []
+    with zipfile.ZipFile(source) as archive:
+        return sorted({Path(name).name for name in archive.namelist() if name.endswith(".json")})
