@@ -26,6 +26,29 @@ def response_of(content: list[dict[str, Any]]) -> dict[str, Any]:
     return {"id": "r", "object": "response", "created_at": 0, "model": "m", "output": [said], "usage": None}
 
 
+def streamed(message: dict[str, Any]) -> bytes:
+    """Return a message of texts as the events of Anthropic's stream."""
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
+    ]
+    for index, block in enumerate(message["content"]):
+        events += [
+            {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""}},
+            {
+                "type": "content_block_delta",
+                "index": index,
+                "delta": {"type": "text_delta", "text": block["text"]},
+            },
+            {"type": "content_block_stop", "index": index},
+        ]
+    stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+    events += [
+        {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+
+
 class Script:
     def __init__(self) -> None:
         self.turns: list[list[dict[str, Any]]] = []
@@ -69,9 +92,10 @@ def running() -> Iterator[Script]:
             }
             if self.path.endswith("/responses"):
                 message = response_of(content)
-            body = json.dumps(message).encode()
+            is_stream = bool(script.requests[-1].get("stream"))
+            body = streamed(message) if is_stream else json.dumps(message).encode()
             self.send_response(200)
-            self.send_header("content-type", "application/json")
+            self.send_header("content-type", "text/event-stream" if is_stream else "application/json")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
