@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.soak.bytescan import holders, tables
-from lab.soak.forking import ForkFailed, load_core
+from lab.soak.forking import ForkFailed, in_fork, load_core
 from lab.soak.part import Part, Round, Task
 from lab.soak.writers import Home, words
 
@@ -38,7 +38,12 @@ def open_memory(home: Home, engine: str) -> Any:
 
     scan.LIMITS = scan.ScanLimits(threshold=2, tail_rows=1)
     external.BATCH_ROWS = 2
-    settings = {"index.vector_engine": engine, "search.rerank": False, "embedding.background": False}
+    settings = {
+        "index.vector_engine": engine,
+        "search.rerank": False,
+        "embedding.background": False,
+        "entries.approval": "agent",
+    }
     return Memory.open(home.workspace, home=home.home, embedder=HashEmbedder(), overrides=settings)
 
 
@@ -67,7 +72,16 @@ class History:
                 self.merge,
                 self.undo,
             ),
-            *(self.recall, self.save, self.import_, self.stage, self.search, self.sync, self.forget_one),
+            *(
+                self.recall,
+                self.save,
+                self.import_,
+                self.stage,
+                self.hide,
+                self.search,
+                self.sync,
+                self.forget_one,
+            ),
         )
         for _ in range(steps):
             try:
@@ -120,9 +134,15 @@ class History:
         self.entries.import_(json.dumps([{"memory": self.text()}, {"memory": self.text()}]))
 
     def stage(self) -> None:
+        from memoriter.entries.drafts import Draft
+
+        self.entries.add_draft(Draft(self.text(), trust="agent"), actor="agent")
         staged = self.entries.list(states=("staged",))
-        if staged:
+        if staged and self.random.random() < 0.5:
             self.entries.approve(staged[0].id)
+
+    def hide(self) -> None:
+        self.memory.forget(self._any())
 
     def search(self) -> None:
         self.memory.search(self.text())
@@ -152,6 +172,16 @@ def forget_all(home: Home, engine: str, word: str, by_time: bool) -> None:
             history = str(memory.entries.history(entry.id))
             if word in entry.text or word in history:
                 _forget(memory, entry.id)
+
+
+def vectors_of(home: Home, engine: str, word: str) -> list[str]:
+    """Return the vectors of the entries that contain the word, as they are stored, in hexadecimal."""
+    from memoriter.testing import HashEmbedder
+
+    with open_memory(home, engine) as memory:
+        memory.sync()
+        texts = sorted({entry.text for entry in memory.entries.list(states=()) if word in entry.text})
+    return [row.tobytes().hex() for row in HashEmbedder().embed(texts)] if texts else []
 
 
 def _forget(memory: Any, entry_id: str) -> None:
@@ -214,6 +244,8 @@ def _history(task: Task, number: int, forget: Callable[..., None], done: Round, 
         if _killed(partial(live, home, engine, word, task.random.randrange(1 << 31)), life):
             done.count("kills")
     found = holders(task.folder / str(number), word)
+    vectors = [bytes.fromhex(one) for one in in_fork(vectors_of, home, engine, word)]
+    done.count("with vectors before", 1 if vectors and holders(home.root, blobs=vectors) else 0)
     by_time = task.random.random() < 0.3
     if task.random.random() < 0.3:
         life = slow + task.random.random() * MAX_LIFE_S
@@ -223,7 +255,7 @@ def _history(task: Task, number: int, forget: Callable[..., None], done: Round, 
     done.count("histories")
     done.count(f"histories with {engine}")
     done.count("with the word before", 1 if found else 0)
-    left = holders(task.folder / str(number), word)
+    left = holders(task.folder / str(number), word, blobs=vectors)
     if left:
         how = "by time" if by_time else "one by one"
         places = [_place(home.root / name, name, word) for name in left]

@@ -88,6 +88,13 @@ def _queue(memory: Any) -> None:
     session_queue(memory.settings).add(SessionRequest("Stop", "s1", "/nowhere/s1.jsonl", 0))
 
 
+OTHER = "memory/other.md"
+
+
+def _version(memory: Any) -> str:
+    return str(memory.notes.text(OTHER).version)
+
+
 def _touch_and_search(memory: Any) -> None:
     note = memory.settings.workspace / "MEMORY.md"
     os.utime(note, (1_800_000_000, 1_800_000_000))
@@ -117,6 +124,7 @@ PATHS: dict[str, Callable[[Any], object]] = {
         [_entry_id(memory, FIRST), _entry_id(memory, SECOND)], "Herons are paid on Fridays"
     ),
     "undo": lambda memory: memory.entries.undo(_entry_id(memory, FIRST)),
+    "hide an entry": lambda memory: memory.forget(_entry_id(memory, SECOND)),
     "forget an entry": lambda memory: memory.erase(_entry_id(memory, SECOND)),
     "import entries": lambda memory: memory.entries.import_(
         json.dumps([{"memory": "The printer is called Ada"}, {"memory": "The scanner is called Grace"}])
@@ -129,6 +137,10 @@ PATHS: dict[str, Callable[[Any], object]] = {
     "save to a category": lambda memory: memory.save("The roof was repaired.", "roof", category="house"),
     "summarise a session": lambda memory: memory.summarise(MESSAGES, "s1"),
     "flush before compaction": lambda memory: memory.flush(MESSAGES, "s1", window=None),
+    "write a note": lambda memory: memory.notes.put("memory/new.md", "The roof is new.\n", version=None),
+    "replace a note": lambda memory: memory.notes.put(OTHER, "Empty.\n", version=_version(memory)),
+    "move a note": lambda memory: memory.notes.move(OTHER, "memory/moved.md", version=_version(memory)),
+    "remove a note": lambda memory: memory.notes.remove(OTHER, version=_version(memory)),
     "change an agent's note": lambda memory: AgentFolder.of(memory).create("plan.md", "The plan is ready.\n"),
     "append to a transcript": lambda memory: memory.transcript_writer("s0").add(MESSAGES),
     "remove from a transcript": lambda memory: memory.transcript_writer("s0").pop(),

@@ -12,7 +12,7 @@ from lab.soak.part import Part, Round, Task
 from lab.soak.writers import INTERFACES, Home
 
 #: How often a round uses an interface. A kill of a writer in this process is cheap, one of a server is not.
-SHARES = {"python": 20, "cli": 1, "http": 4, "mcp": 2, "hooks": 2, "resident": 1}
+SHARES = {"python": 1, "cli": 4, "http": 2, "mcp": 4, "hooks": 8, "resident": 11}
 #: Kills on one home before it is checked, and the largest number of acknowledgements before a kill, by interface.
 KILLS = {"python": 90, "cli": 24, "http": 45, "mcp": 24, "hooks": 12, "resident": 8}
 MAX_ACKNOWLEDGEMENTS = {"python": 12, "cli": 6, "http": 24, "mcp": 20, "hooks": 4, "resident": 6}

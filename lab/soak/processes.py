@@ -295,6 +295,8 @@ def _count(done: Round, lines: list[tuple[str, str]]) -> None:
     done.count("adds timed", len(waits))
     done.count(f"adds longer than {MAX_WAIT_S:g} s", sum(wait > MAX_WAIT_S for wait in waits))
     done.count(LONGEST_WAIT, round(1000 * max(waits, default=0.0)))
+    if max(waits, default=0.0) > MAX_WAIT_S:
+        done.fail(f"an add waited {max(waits):.1f} s for others")
 
 
 def resurrected(home: Home, forgotten: list[str]) -> list[str]:

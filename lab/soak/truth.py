@@ -47,8 +47,16 @@ def values(home: Home) -> dict[str, object]:
 
 
 def _entries(memory: Any) -> list[str]:
+    """Return the entries with their histories, and every row of the other tables: tombstones, ledger, open work."""
     entries = memory.entries.list(states=())
-    return sorted(f"{entry} {memory.entries.history(entry.id)}" for entry in entries)
+    found = [f"{entry} {memory.entries.history(entry.id)}" for entry in entries]
+    with parts_of(memory).entry_context.store.database.read() as connection:
+        names = [
+            str(name) for (name,) in connection.execute("select name from sqlite_schema where type = 'table'")
+        ]
+        for name in names:
+            found += [f"{name} {row}" for row in connection.execute(f'select * from "{name}"')]
+    return sorted(found)
 
 
 def _items(memory: Any) -> list[str]:

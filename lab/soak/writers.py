@@ -363,9 +363,9 @@ def _twice(counts: Counter[str]) -> list[str]:
 
 
 def _search_problems(memory: Any, texts: list[str]) -> list[str]:
-    """Return the acknowledged entries, of the last ones, that a search does not find."""
+    """Return the acknowledged entries that a search does not find."""
     wrong = []
-    for text in texts[-3:]:
+    for text in texts:
         hits = memory.entries.search(text, limit=1).hits
         if [_statement(hit.entry.text) for hit in hits] != [text]:
             wrong.append(f"not found: {text}")
