@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -554,3 +555,9 @@ def test_an_archive_that_expands_without_end_is_refused(
         archive.writestr("conversations.json", b" " * (1 << 21))
     with pytest.raises(SourceError, match=r"expands to more than 1 MB\. Nothing was imported\."):
         import_export(memory, path)
+
+
+def test_a_pipe_is_refused_instead_of_waited_for(open_memory: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(SourceError, match="neither a file nor a folder"):
+        import_export(open_memory(), tmp_path / "pipe.json")

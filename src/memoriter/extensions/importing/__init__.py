@@ -156,6 +156,8 @@ def import_export(memory: Memory, source: Path | str, *, dry_run: bool = False) 
     path = Path(source).expanduser().absolute()
     if not path.exists():
         raise NotFound(f"{path} does not exist.")
+    if not path.is_file() and not path.is_dir():  # reading a pipe would wait for ever
+        raise SourceError(f"{path} is neither a file nor a folder.")
     report = _import(memory, Source(path), dry_run=dry_run)
     if not report.steps and report.entries == Imported(0, 0):
         why = " ".join((f"{source} ({report.program}) contains no memories.", *report.remarks))
