@@ -120,8 +120,11 @@ browser: $(READY)
 	  || { echo "The page tests need chromium, but installing it failed. Install chromium and try again." >&2; exit 1; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'playwright>=1.60,<2'
 
-screenshots: browser  ## take pictures of every view of the page, into docs/images/
-	$(BIN)/python tests/page/screenshots.py docs/images
+PICTURES := home-light,search-light,memory-dark,recalls-wide,notes-wide,inbox-light,about-light,operate-chinese
+screenshots: browser  ## take the pictures of the page and a film of it, into docs/images/
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pillow>=11'
+	$(BIN)/python tests/page/screenshots.py docs/images --only $(PICTURES)
+	$(BIN)/python tests/page/film.py docs/images/film.webp
 
 page-figures: browser  ## measure the page in a browser: the first load, the longest tasks, a list of 50,000 memories
 	$(BIN)/python tests/page/figures.py

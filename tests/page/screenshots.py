@@ -1,6 +1,6 @@
 """Screenshots of every view, in several forms: `make screenshots` writes them into docs/images/.
 
-A folder name as argument says where; `--only search-light` makes one of them.
+A folder name as argument says where; `--only search-light,home-dark` makes some of them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ VIEWS = {
     "memory": "#/memories/{entry}?sort=updated",
     "notes": "#/notes/memory/projects/fern.md?from=14&to=16",
     "recalls": "#/recalls/{recall}",
+    "inbox": "#/inbox",
+    "about": "#/about/Fern",
+    "operate": "#/operate",
     "health": "#/health",
 }
 DAY_S = 86_400.0
@@ -111,7 +114,7 @@ def pictures(running: Browser, gateway: Served, places: dict[str, str], folder: 
         come_in(page, gateway, "#/health")
         for view, place in VIEWS.items():
             name = f"{view}-{form}"
-            if only in ("", name):
+            if not only or name in only.split(","):
                 picture(page, place.format(**places), folder / f"{name}.png")
         context.close()
 
@@ -120,7 +123,7 @@ def picture(page: Page, place: str, file: Path) -> None:
     """Take a screenshot of one view after it has loaded."""
     page.evaluate("place => { location.hash = place; }", place)
     expect(page.locator("main .loading")).to_have_count(0)
-    page.locator("main :is(.row, .card, .statement, .note-body > *):visible").first.wait_for()
+    page.locator("main :is(.row, .card, .statement, .note-body > *, .inbox-card):visible").first.wait_for()
     page.evaluate("() => document.activeElement?.blur()")
     page.evaluate("() => new Promise((done) => setTimeout(done, 400))")
     page.screenshot(path=str(file))
@@ -130,7 +133,7 @@ def main() -> None:
     """Serve the sample and take the screenshots."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("folder", type=Path)
-    reader.add_argument("--only", default="", metavar="VIEW-FORM")
+    reader.add_argument("--only", default="", metavar="VIEW-FORM,…")
     chosen = reader.parse_args()
     chosen.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
