@@ -30,6 +30,11 @@ export function locale() {
   return LOCALES[current];
 }
 
+/** Add the texts of a view that is loaded later. */
+export function addWords(more) {
+  Object.assign(WORDS, more);
+}
+
 /** Return a text with its placeholders replaced. An unknown key returns its last part, because it may be data. */
 export function t(key, values = {}) {
   const text = WORDS[key]?.[LANGUAGES.indexOf(current)] ?? key.slice(key.indexOf(".") + 1);

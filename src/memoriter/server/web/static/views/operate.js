@@ -5,9 +5,12 @@ import { ask, isAborted, newest } from "../api.js";
 import { ask as dialog } from "../dialogs.js";
 import { el, fill, refill } from "../dom.js";
 import { form } from "../forms.js";
-import { bytes, moment, number, t, tn } from "../i18n.js";
+import { addWords, bytes, moment, number, t, tn } from "../i18n.js";
 import { announce, failure, loading, sentence } from "../notices.js";
 import { choice, field, programHead, segments, when } from "../parts.js";
+import { OPERATE_WORDS } from "./operate_words.js";
+
+addWords(OPERATE_WORDS);
 
 export function operateView(main) {
   const get = newest();
