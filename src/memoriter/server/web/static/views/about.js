@@ -3,14 +3,17 @@
 
 import { ask, isAborted, news, newest } from "../api.js";
 import { el, fill, marked, refill } from "../dom.js";
-import { moment, number, t, tn, translated } from "../i18n.js";
+import { addWords, moment, number, t, tn, translated } from "../i18n.js";
 import { step } from "../keys.js";
 import { announce, failure, loading, nothing, sentence } from "../notices.js";
 import { entryLine, label, when } from "../parts.js";
 import { address, go } from "../router.js";
+import { ABOUT_WORDS } from "./about_words.js";
 import { changeEverywhere, joinName } from "./about_change.js";
 import { wordDifference } from "./memory_history.js";
 import { peekPanel } from "./peek.js";
+
+addWords(ABOUT_WORDS);
 
 export function aboutView(main) {
   const get = newest();
