@@ -89,8 +89,9 @@ else:
             ("write", "ENOSPC", 1),
             ("fsync", "EIO", 1),
             ("fsync", "EIO", 2),
-            ("rename", "EIO", 1),
-            ("rename", "ENOSPC", 1),
+            # A pattern of strace: on ARM, renaming is `renameat`.
+            ("/^rename", "EIO", 1),
+            ("/^rename", "ENOSPC", 1),
         ]
     ],
 )
