@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memoriter import Memory
+from memoriter.testing import sample_workspace
 
 OpenMemory = Callable[..., Memory]
 Note = Callable[[str, str], Path]
@@ -137,3 +138,11 @@ def test_the_earlier_statement_never_comes_alone_and_both_have_their_day(
     lines = memory.recall(question).lines
     assert later in [line.text.removeprefix("- ") for line in lines]
     assert all(line.date for line in lines) or len(lines) == 1
+
+
+@pytest.mark.parametrize("query", ["why was the site offline at night?", "硬盘满了怎么办？", "日志留多久？"])
+def test_no_hit_is_newer_than_itself(open_memory: OpenMemory, workspace: Path, query: str) -> None:
+    sample_workspace(workspace)
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    for hit in memory.search(query):
+        assert hit.citation not in (hit.newer, hit.superseded_by)

@@ -234,6 +234,8 @@ def near_lines(
         (_nearness(one), one, _newer(best, one))
         for one in found
         if _is_short(one) and one.line != best.line and one.hit.trust != "untrusted"
+        # The other lines of a hit are shown with it.
+        if _number_of_hit(one.hit, (best,)) is None
     ]
     others.sort(key=lambda one: -one[0])
     newer = [(nearness, one) for nearness, one, new in others if new is one]
