@@ -37,7 +37,8 @@ def test_an_example_prints_what_the_page_shows(
     assert list(tmp_path.iterdir()) == []
 
 
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+#: The blocks that are not marked "not run".
+BLOCKS = re.findall(r"(?<!-->\n)^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.integration
