@@ -303,6 +303,7 @@ def test_a_newcomer_searches_a_vault_connects_backs_up_and_removes_everything(
     assert set(contents(person.notes)) - {path.removeprefix("My Vault/") for path in before} == {
         ".memoriter.yaml"
     }
+    person.run("memoriter index", person.notes)  # until every note has its vectors
     check_answers(person, questions)
     check_client(person, questions[0])
     check_backup(person, questions[0])
