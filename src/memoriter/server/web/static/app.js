@@ -78,7 +78,8 @@ async function isLoaded(name) {
     VIEWS[name] = await LATE_VIEWS[name]();
     return true;
   } catch {
-    if (here().view === name && place === outer.main) fill(place, failure(null, open));
+    // A browser remembers that a script failed, so that only a new page loads it again.
+    if (here().view === name && place === outer.main) fill(place, failure(null, () => location.reload()));
     return false;
   }
 }
