@@ -301,6 +301,119 @@ export interface Operations {
       codes?: Record<string, unknown>
     }
   }
+  /** Compare every file of a backup with its digest, and say what the backup contains. */
+  "backups.check": {
+    arguments: {
+      /** The name of the file. */
+      name: string
+    }
+    result: {
+      name: string
+      path: string
+      bytes: number
+      files: number
+      notes: number
+      agents: string[]
+      /** Folders with notes outside of the workspace. */
+      notIncluded: string[]
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** Write everything that cannot be rebuilt to one verified file in the folder `backups` of the home. */
+  "backups.create": {
+    arguments: Record<string, never>
+    result: {
+      name: string
+      path: string
+      bytes: number
+      files: number
+      notes: number
+      agents: string[]
+      /** Folders with notes outside of the workspace. */
+      notIncluded: string[]
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** List the backups in the folder `backups` of the home. */
+  "backups.list": {
+    arguments: Record<string, never>
+    result: {
+      backups: {
+        name: string
+        path: string
+        bytes: number
+        at: number
+      }[]
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** Read a part of a backup file, to download it. */
+  "backups.read": {
+    arguments: {
+      /** The name of the file. */
+      name: string
+      /** The first byte. */
+      offset?: number
+    }
+    result: {
+      /** The bytes in base64. */
+      data: string
+      /** `offset` of the next part. */
+      next: number | null
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** Delete a backup from the folder `backups` of the home. Return the others. */
+  "backups.remove": {
+    arguments: {
+      /** The name of the file. */
+      name: string
+    }
+    result: {
+      backups: {
+        name: string
+        path: string
+        bytes: number
+        at: number
+      }[]
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
   /** Capture memories from the owner's words in a conversation. The host may send the whole conversation each time: repeated statements are counted, not stored twice. Statements from a caller without admin access count as an agent's. */
   "capture": {
     arguments: {
@@ -380,6 +493,12 @@ export interface Operations {
         }[]
       }[]
       next: number | null
+      /** Notes deleted in this time, on the first page for the owner. */
+      deleted: {
+        id: string
+        path: string
+        at: number
+      }[]
       disabled: boolean
       error?: string
       /** A stable name of the error, for programs. */
@@ -1392,6 +1511,37 @@ export interface Operations {
       codes?: Record<string, unknown>
     }
   }
+  /** List the agents of this home, and the programs on this machine that run one: whether each uses this memory, and when it last recalled and captured. */
+  "hosts.list": {
+    arguments: Record<string, never>
+    result: {
+      agents: {
+        name: string
+        workspace: string
+        /** When this agent last recalled. Known for the agent that is asked. */
+        recalled?: number
+      }[]
+      hosts: {
+        host: string
+        title: string
+        /** `connected`, `incomplete` or `not connected`. */
+        state: string
+        folder: string
+        /** When it last recalled. */
+        recalled?: number
+        /** When it last captured. */
+        captured?: number
+      }[]
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
   /** Return what the approval of a waiting entry would change. Nothing is changed. */
   "inbox.foresee": {
     arguments: {
@@ -2390,6 +2540,50 @@ export interface Operations {
       codes?: Record<string, unknown>
     }
   }
+  /** Remove a note and keep its text for `cleanup.retention_days`, so that `notes.restore` can restore it. */
+  "notes.remove": {
+    arguments: {
+      /** The path of the note. */
+      path: string
+      /** The version that was read. */
+      version: string
+    }
+    result: {
+      /** For `notes.restore`. */
+      id: string
+      path: string
+      at: number
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** Restore a note that `notes.remove` removed. Nothing is changed if there is a note in its place. */
+  "notes.restore": {
+    arguments: {
+      /** The id of a deleted note, from `notes.remove` or `changes.list`. */
+      id: string
+    }
+    result: {
+      path: string
+      text: string
+      /** Changes with the text. Send it with `notes.put`. None: it was removed. */
+      version: string | null
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
   /** Read one note as a whole, unchanged, with the version that `notes.put` needs. */
   "notes.text": {
     arguments: {
@@ -2487,7 +2681,7 @@ export interface Operations {
       }[]
       /** Entries in force. */
       active: number
-      /** Entries that wait for the owner's approval. */
+      /** Entries and notes that wait for the owner's approval. */
       staged: number
       /** Warnings and errors of this process on the last day. */
       errors: number
@@ -2817,6 +3011,57 @@ export interface Operations {
       codes?: Record<string, unknown>
     }
   }
+  /** List the settings that an owner may want to change, each with its value, its default and what sets it. */
+  "settings.list": {
+    arguments: Record<string, never>
+    result: {
+      settings: ({
+        key: string
+        kind: "choice" | "switch" | "number"
+        value: string | boolean | number
+        default: string | boolean | number
+        /** The values of a choice. */
+        choices: string[]
+        /** The smallest number. */
+        least?: number
+        /** The greatest number. */
+        most?: number
+        /** What sets it, if that is not the owner's settings file. */
+        setBy?: string
+      })[]
+      /** The owner's settings file. */
+      path: string
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** Change one of the settings of `settings.list` in the owner's settings file. Comments in the file are kept. */
+  "settings.set": {
+    arguments: {
+      /** The name of the setting, from `settings.list`. */
+      key: string
+      /** The new value, as in YAML. Without it: the default. */
+      value?: string
+    }
+    result: {
+      key: string
+      path: string
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
   /** Write the summary of a session that has ended as a note. */
   "summarise": {
     arguments: {
@@ -2834,6 +3079,69 @@ export interface Operations {
       already: boolean
       /** What a person should know, such as that secrets were removed. */
       note: string | null
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** Create a token that may read, or read and write, for all agents or for some. It is shown once. */
+  "tokens.create": {
+    arguments: {
+      /** What the token is for. */
+      name: string
+      /** What the token permits. */
+      access?: "read" | "write"
+      /** Only these agents. Empty: every agent. */
+      agents?: string[]
+    }
+    result: {
+      id: string
+      token: string
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** List the tokens that programs use to call the gateway, without their secrets. */
+  "tokens.list": {
+    arguments: Record<string, never>
+    result: {
+      tokens: {
+        id: string
+        name: string
+        access: string
+        /** Empty: every agent. */
+        agents: string[]
+        createdAt: number
+      }[]
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** Revoke a token. The next request with it is rejected. */
+  "tokens.revoke": {
+    arguments: {
+      /** The id of the token. */
+      id: string
+    }
+    result: {
+      revoked: string
       disabled: boolean
       error?: string
       /** A stable name of the error, for programs. */

@@ -104,6 +104,19 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("memory.sync", {}),
     ("memory.sync", {"force": True}),
     ("memory.probe", {}),
+    ("settings.list", {}),
+    ("settings.set", {"key": "search.max_results", "value": "7"}),
+    ("tokens.create", {"name": "phone"}),
+    ("tokens.list", {}),
+    ("tokens.revoke", {"id": "no such"}),
+    ("backups.create", {}),
+    ("backups.list", {}),
+    ("backups.check", {"name": "no such"}),
+    ("backups.read", {"name": "no such"}),
+    ("backups.remove", {"name": "no such"}),
+    ("hosts.list", {}),
+    ("notes.remove", {"path": "memory/no such.md", "version": EMPTY}),
+    ("notes.restore", {"id": "no such"}),
 ]
 
 
@@ -130,6 +143,10 @@ def test_results_match_the_output_schema(toolbox: Toolbox) -> None:
     assert failed == [
         "memory: There is no entry 'no such'.",
         "inbox.foresee: There is no entry 'no such'.",
+        "tokens.revoke: Token 'no such' not found. `memoriter token list` lists all tokens.",
+        *(f"backups.{name}: There is no backup 'no such'." for name in ("check", "read", "remove")),
+        "notes.remove: 'memory/no such.md' does not exist.",
+        "notes.restore: `id` must be the id of a deleted note.",
     ]
 
 
