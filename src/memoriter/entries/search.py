@@ -310,7 +310,7 @@ def _read(context: EntryContext, text: str, passing: Sequence[_Scored], reranker
     if reranker is None or context.embedder is None:
         return Reading()
     first = {one.scored.rowid: one for one in _ordered(passing)[:RERANKED]}
-    rows = worth_reading({row: one.similarity for row, one in first.items()})
+    rows = worth_reading(reranker, {row: one.similarity for row, one in first.items()})
     return reranker.read(text, {row: first[row].text for row in rows})
 
 
@@ -438,11 +438,13 @@ def judge_together(
 
 
 def needed_confidence(minimum: float, hits: Sequence[Hit | EntryHit]) -> Callable[[Hit | EntryHit], float]:
-    """Return what each line needs to be recalled: more beside a sure answer, unless it is newer and may correct it."""
+    """Return what each line needs: more beside a sure answer, unless it is newer or has as many words of the query."""
 
     def day(hit: Hit | EntryHit) -> str:
         return (hit.entry.day if isinstance(hit, EntryHit) else hit.date) or ""
 
     best = max(hits, key=lambda hit: hit.confidence or 0.0, default=None)
-    more = max(1.0, BESIDE_SURE * (best.confidence or 0.0)) if best else 1.0
-    return lambda hit: minimum if best is None or day(hit) > day(best) else minimum * more
+    if best is None:
+        return lambda _: minimum
+    more, words = max(1.0, BESIDE_SURE * (best.confidence or 0.0)), best.explain.coverage or 1.0
+    return lambda hit: minimum * (1.0 if day(hit) > day(best) or hit.explain.coverage >= words else more)

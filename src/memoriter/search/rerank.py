@@ -260,8 +260,13 @@ def text_of(chunk: Chunk, matched: Callable[[], Collection[str]]) -> str:
     return f"{' > '.join(chunk.headings)}\n{text}" if chunk.headings else text
 
 
-def worth_reading(values: Mapping[int, float]) -> list[int]:
-    """Return the rows that may answer, by the value of their meaning and words, in the given order."""
+def worth_reading(reranker: object, values: Mapping[int, float]) -> list[int]:
+    """Return the rows that may answer, by the value of their meaning and words, in the given order.
+
+    A reranker that people bring reads all: it may know better what answers.
+    """
+    if not isinstance(reranker, Reranker):
+        return list(values)
     least = max(MIN_VALUE, max(values.values(), default=0.0) - MAX_BEHIND)
     return [row for row, value in values.items() if value >= least]
 

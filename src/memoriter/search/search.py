@@ -288,7 +288,8 @@ class Searcher:
         """Let the reranker read the first candidates. Keyword search alone stays light and does without it."""
         if self.reranker is None or self.embedder is None or not query.rerank:
             return Reading()
-        rows = worth_reading({item.rowid: self._own_value(item) for item in ranked[:CANDIDATES]})
+        values = {item.rowid: self._own_value(item) for item in ranked[:CANDIDATES]}
+        rows = worth_reading(self.reranker, values)
         found.load(rows)
         texts = {row: text_of(found.chunks[row], partial(found.matched, row)) for row in rows}
         return self.reranker.read(query.text[:MAX_QUERY_CHARS], texts)
