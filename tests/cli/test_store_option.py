@@ -44,7 +44,7 @@ def test_commands_share_a_memory_on_a_server(
     assert run("one", "list")["entries"] == []
     assert postgres.url not in json.dumps([run("one", "status"), run("one", "config", "show")])
     execute(["--home", str(tmp_path / "one"), "--store", postgres.url, "backup", str(tmp_path / "x.zip")])
-    assert "Back it up with the tools of the server" in capsys.readouterr().err
+    assert "Every file was verified." in capsys.readouterr().out
 
 
 def test_an_invalid_url_is_reported_with_the_name_of_the_option(
