@@ -28,7 +28,7 @@ _NAME = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
 _MARK = re.compile(r"<!-- mcp-name: (\S+) -->")
 
 COMMANDS = """\
-python -m twine upload dist/*                                         # PyPI, first: the registry reads its README
+python -m twine upload dist/*.whl dist/*.tar.gz                       # PyPI, first: the registry reads its README
 mcp-publisher login github && mcp-publisher publish                   # the MCP registry, from server.json
 npx @anthropic-ai/mcpb pack plugins/claude-desktop dist/memoriter.mcpb  # Claude Desktop, attached to the release
 npm publish clients/typescript                                        # npm, the client for TypeScript

@@ -23,7 +23,7 @@ from memoriter.build import (
 )
 from memoriter.engines import Engine
 from memoriter.entries.forgetting import cleanup_if_due
-from memoriter.errors import StoreError
+from memoriter.errors import BadArgument, StoreError
 from memoriter.extension import added_method
 from memoriter.memory_parts import MemoryParts
 from memoriter.notes.collection import Notes
@@ -156,6 +156,8 @@ class Memory:
         Each hit has a ``confidence``. If none is likely to answer, ``relevant`` is false and the hits are the nearest
         lines. Without ``min_score``, hits that are far less likely to answer than the best are left out.
         """
+        if not isinstance(query, str | Query):
+            raise BadArgument("`query` must be a text or a `Query`.", "query")
         query = Query.of(
             query,
             max_results=max_results,

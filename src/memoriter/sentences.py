@@ -96,7 +96,7 @@ SENTENCES: Mapping[str, str] = {
     "check.index": "Run `memoriter index`.",
     "check.rebuilds": "Run `memoriter index`. It rebuilds the index from the files.",
     "check.rebuilt": "Nothing to do: it was built again.",
-    "check.indexed": "{files} files, {chunks} chunks",
+    "check.indexed": "Files: {files}, chunks: {chunks}",
     "check.stale": "{n} files differ from the index",
     "check.stale.one": "1 file differs from the index",
     "check.no_vectors": "{missing} of {total} chunks have no vector, so only keywords find them",

@@ -182,7 +182,7 @@ def test_a_started_agent_warms_up_indexes_and_watches(
     assert started
     assert started.report
     assert started.report.files == 1
-    assert "the memory is ready: 1 files, 1 chunks" in caplog.text
+    assert "the memory is ready. Files: 1, chunks: 1" in caplog.text
     assert agent.service.watching == "watching"
     assert "heron" in emit(agent, "before_agent_start", prompt="Where does the heron stand?").prepend_context
     agent.close()

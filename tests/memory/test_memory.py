@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import socket
 import threading
 from collections.abc import Callable
@@ -466,6 +467,10 @@ def test_an_excerpt_says_whose_words_it_holds(note, open_memory) -> None:
         (
             lambda memory: memory.entries.list(states="staged"),
             "`states` must be a list of these: active, staged, superseded, expired, rejected, forgotten.",
+        ),
+        *(
+            (functools.partial(Memory.search, query=query), "`query` must be a text or a `Query`.")
+            for query in (None, 5, b"heron")
         ),
         (
             lambda memory: memory.save("The server is in Porto", tags="infra"),

@@ -156,7 +156,7 @@ class Agent:
             log.exception("the memory cannot be kept up to date")
             return Synced("start", None, f"{type(error).__name__}: {error}")
         if synced.report is not None:
-            log.info("the memory is ready: %d files, %d chunks", synced.report.files, synced.report.chunks)
+            log.info("the memory is ready. Files: %d, chunks: %d", synced.report.files, synced.report.chunks)
         return synced
 
     def emit(self, moment: Moment, *, wait_s: float | None = None) -> Effect:

@@ -62,8 +62,9 @@ def _print_synced(synced: Synced, as_json: bool) -> None:
     if as_json:
         render.to_json({"reason": synced.reason, **counts, "error": synced.error}, indent=None)
     elif synced.error or counts["changed"] or counts["removed"] or synced.reason == "start":
-        text = synced.error or "{changed} changed, {removed} removed; {files} files, {chunks} chunks".format(
-            **counts
+        text = (
+            synced.error
+            or "{changed} changed, {removed} removed; files: {files}, chunks: {chunks}".format(**counts)
         )
         note = f". Note: {report.degraded}" if report and report.degraded else ""
         sys.stdout.write(f"{time.strftime('%H:%M:%S')} {synced.reason}: {text}{note}\n")

@@ -714,7 +714,7 @@ export const WORDS = {
   "code.clock.back": ["The clock was set back by {days} days. Entries that had expired too early are in force again.", "时钟被调回了 {days} 天。过早过期的记忆已重新生效。"],
   "code.check.fix_clock": ["Check the date of this machine.", "检查这台机器的日期。"],
   "code.check.rebuilds": ["Run `memoriter index`. It rebuilds the index from the files.", "运行 `memoriter index`，它会根据文件重建索引。"],
-  "code.check.indexed": ["{files} files, {chunks} chunks", "{files} 个文件，{chunks} 个片段"],
+  "code.check.indexed": ["Files: {files}, chunks: {chunks}", "{files} 个文件，{chunks} 个片段"],
   "code.check.stale": ["{n} files differ from the index", "{n} 个文件与索引不一致"],
   "code.check.stale.one": ["1 file differs from the index", "1 个文件与索引不一致"],
   "code.check.no_vectors": ["{missing} of {total} passages have no vector, so only keywords find them", "{total} 个片段中有 {missing} 个没有向量，只能按关键词找到"],
