@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import httpx
+import pytest
 from gateways import Running, ask
 from starlette.routing import Mount, Route
 
@@ -14,7 +15,7 @@ from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import ACCESS, grants
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND")
-PUBLIC = {"/healthz", "/open"}
+PUBLIC = {"/healthz", "/health", "/open"}
 #: Paths below a mount, also such that are public or files of the page elsewhere.
 BELOW = ("", "/", "/healthz", "/open", "/static/app.js", "/v1/memories/", "/v1/events", "/nothing")
 
@@ -264,8 +265,9 @@ def test_every_response_has_the_security_headers(gateway: Running) -> None:
         assert not [name for name in answer.headers if name.startswith("access-control-")]
 
 
-def test_health_needs_no_token_and_returns_only_a_status(gateway: Running) -> None:
-    answer = gateway.client().get("/healthz")
+@pytest.mark.parametrize("path", ["/healthz", "/health"])
+def test_health_needs_no_token_and_returns_only_a_status(gateway: Running, path: str) -> None:
+    answer = gateway.client().get(path)
     assert (answer.status_code, answer.text) == (200, '{"status":"ok"}')
 
 

@@ -175,6 +175,12 @@ RULES: tuple[CaptureRule, ...] = (
         "skill",
         rf"{_ZH_I}{_ADVERB}(?:精通|熟悉|擅长|擅長|会说|會說|会写|會寫|在学|在學)|年.{{0,10}}(?:经验|經驗)|(?:英语|法语|德语|日语|中文|英文).{{0,8}}(?:流利|一般|熟练)",
     ),
+    # what agents write about the user
+    _rule(
+        "user_preference",
+        r"^(?:the |this )?user(?:'s)? (?:(?:strongly |really |usually |always )?(?:prefers|likes|loves|hates|dislikes|enjoys|(?:doesn'?t|does not) like)\b|preferences?\b ?(?:is\b|are\b|:))"
+        r"|^(?:该|此|这位)?(?:用户|用戶|使用者)的?(?:更|最|很|比较|不)?(?:偏好|喜欢|喜歡|喜爱|讨厌|討厭|习惯|習慣)(?!模块|模組|设置|設定|页|頁|表|功能|接口|数据|資料|存储|系统)",
+    ),
     # who and where
     _rule(
         "relationship",
@@ -189,14 +195,15 @@ RULES: tuple[CaptureRule, ...] = (
         rf"|(?:^|[，,])我(?:们|們)?(?:的|家)?[小大]?(?:{_KIN_ZH}|妈|媽|爸|哥|姐|弟|妹|奶奶|爷爷|爺爺|外婆|外公|孩子|女朋友|男朋友).{{0,6}}"
         r"(?:[对對](?!什么|什麼|哪).{1,8}[过過]敏|搬到|搬去|开始上|開始上|要上|考上|出生|怀孕|懷孕|退休|去世|患有|不吃|不能吃)(?!哪|什么|什麼)",
     ),
+    _rule("fact", r"\bmy birthday\b.{0,30}\bis\b|我的?生日.{0,6}(?:是|在|：|:)(?!哪|什么|什麼|几|幾)"),
     _rule(
         "relationship",
-        r"\bmy (?:name|phone|number|e-?mail|address|birthday|github|twitter|handle|account|surname|nickname)\b.{0,30}\b(?:is|are)\b"
+        r"\bmy (?:name|phone|number|e-?mail|address|github|twitter|handle|account|surname|nickname)\b.{0,30}\b(?:is|are)\b"
         r"|\b(?:reach|contact|call|write to|mail) me (?:at|on|under|via)\b",
     ),
     _rule(
         "relationship",
-        r"我(?:的|叫)(?:名字)?(?:叫|是)?.{0,14}(?:手机|手機|电话|電話|邮箱|郵箱|电子邮件|電子郵件|地址|生日|账号|帳號|微信|名字).{0,6}(?:是|叫|：|:)(?!哪|什么|多少)"
+        r"我(?:的|叫)(?:名字)?(?:叫|是)?.{0,14}(?:手机|手機|电话|電話|邮箱|郵箱|电子邮件|電子郵件|地址|账号|帳號|微信|名字).{0,6}(?:是|叫|：|:)(?!哪|什么|多少)"
         r"|^我叫(?!什么|什麼|你).{1,12}|[\w.+-]{1,40}@[\w-]{1,40}\.\w{1,10}.{0,8}(?:找我|联系我|聯繫我)",
     ),
 )

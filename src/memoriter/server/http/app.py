@@ -73,7 +73,10 @@ def build(gateway: Gateway) -> Router:
         Route(
             "/v1/version", _report(lambda: {"name": "memoriter", "version": __version__}), methods=read_only
         ),
-        Route("/healthz", _report(lambda: {"status": gateway.health}), methods=read_only),
+        *(
+            Route(path, _report(lambda: {"status": gateway.health}), methods=read_only)
+            for path in ("/healthz", "/health")
+        ),
         Route("/metrics", _metrics(gateway), methods=read_only),
         Route("/openapi.json", _report(openapi), methods=read_only),
         *pages.routes(gateway.browsers),

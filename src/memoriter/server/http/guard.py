@@ -32,8 +32,8 @@ from memoriter.tools.tool import ACCESS, grants
 
 log = logs.get("http")
 
-#: Routes without a token. `/healthz` returns one word, and `/open` checks a ticket.
-PUBLIC_PATHS = frozenset({"/healthz", "/open"})
+#: Routes without a token. `/healthz` and `/health` return one word, and `/open` checks a ticket.
+PUBLIC_PATHS = frozenset({"/healthz", "/health", "/open"})
 EVENTS_PATH = "/v1/events"
 #: The files of the page.
 STATIC_PREFIX = "/static/"
