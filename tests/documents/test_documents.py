@@ -40,6 +40,21 @@ def test_a_search_cites_the_page_of_a_pdf(memory: Memory) -> None:
     assert memory.read(hit.citation).text.endswith("The deposit is three months of rent.")
 
 
+def test_short_pages_are_cited_one_by_one(memory: Memory, tmp_path: Path) -> None:
+    pages = [
+        "Cats.",
+        "The deposit is ten euros.",
+        "Keys: two.",
+        "x",
+        "The cellar has a deposit for bicycles.",
+    ]
+    (tmp_path / "notes/memory/rules.pdf").write_bytes(make_pdf(pages))
+    cited = {
+        hit.citation.partition("&")[0] for hit in memory.search("deposit ten euros cellar bicycles keys").hits
+    }
+    assert cited >= {f"memory/rules.pdf#page={number}" for number in (2, 3, 5)}
+
+
 def test_a_word_file_keeps_its_headings_lists_and_tables(memory: Memory) -> None:
     assert memory.search("boiler installed").hits[0].path == "memory/boiler.docx"
     assert memory.read("memory/boiler.docx").text.splitlines()[3::2] == [

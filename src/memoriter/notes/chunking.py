@@ -95,11 +95,17 @@ def chunk_markdown(
     lines = split_lines(document.text)
     structure = structure_of(lines)
     budget = max(32, tokens * 4)
-    units = list(_units(lines, structure, budget))
+    whole = list(_units(lines, structure, budget))
+    pages = document.path.lower().endswith(".pdf")
     date, trust = _date(document.path, structure), _trust(structure)
     seen: Counter[str] = Counter()
     chunks = []
-    for first, last in _cuts(units, budget, min(target * 4, budget), min(overlap * 4, budget // 2)):
+    cuts = (
+        (units, first, last)
+        for units in (_by_page(whole) if pages else [whole])
+        for first, last in _cuts(units, budget, min(target * 4, budget), min(overlap * 4, budget // 2))
+    )
+    for units, first, last in cuts:
         start, end = units[first].start, units[last].end
         # The title in the front matter is often repeated as the first heading.
         titles = [title for _, title in units[first].path]
@@ -261,6 +267,13 @@ def _find_end(units: Sequence[_Unit], fresh: int, used: int, budget: int, target
         used += units[at].full_width
         at += 1
     return at if at == len(units) else _best_border(units, fresh, at)
+
+
+def _by_page(units: Sequence[_Unit]) -> Iterator[Sequence[_Unit]]:
+    """Yield the units of each page. A citation names one page, so a chunk has no more."""
+    starts = [at for at, unit in enumerate(units) if unit.level == 1 or not at]
+    for start, end in zip(starts, [*starts[1:], len(units)], strict=True):
+        yield units[start:end]
 
 
 def _full_enough(level: int) -> float:

@@ -61,8 +61,8 @@ MIN_SHARE = 0.5
 MAX_HEADING_CHARS = 160
 #: Neighbours are joined up to this many tokens. Longer hits push the best line of the next one out of a small prompt.
 MAX_JOINED_TOKENS = 64
-#: The heading of a note in a daily log, or of a later addition to a note.
-_STARTS_NOTE = re.compile(r"## (?:\d{4}-\d\d-\d\d )?\d\d:\d\d\b")
+#: The heading of a note in a daily log, of a later addition to a note, or of a page.
+_STARTS_NOTE = re.compile(r"## (?:\d{4}-\d\d-\d\d )?\d\d:\d\d\b|# Page \d+\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Place:
 
 
 def within_notes(near: Neighbours, chunks: Mapping[int, Chunk]) -> Neighbours:
-    """Return the neighbours without those in another note of the same daily log, which has its own tags."""
+    """Return the neighbours without those in another note of a daily log, or on another page: citations name one."""
 
     def is_same_note(*rows: int) -> bool:
         later = max((chunks[row] for row in rows if row in chunks), key=lambda chunk: chunk.start_line)
