@@ -153,6 +153,7 @@ def test_what_waits_is_edited_and_approved_and_all_of_it_undone(
     me.press("Control+Enter")
     expect(me.page.locator(".said")).to_contain_text("Approved: The fence is green")
     me.press("u")
+    expect(me.page.locator(".said")).to_contain_text("approval again: The fence is red")
     expect(me.page.locator(".inbox-card .statement")).to_have_text("The fence is red")
     assert states(gateway)["The fence is red"] == "staged"
     me.page.keyboard.press("r")

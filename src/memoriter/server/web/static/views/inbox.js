@@ -21,6 +21,9 @@ const KEYS = { a: "approve", r: "reject", e: "edit", l: "later", j: "later", k: 
 
 export function inboxView(main) {
   const get = newest();
+  const getWaiting = newest();
+  const getProposals = newest();
+  let turn = Promise.resolve(); // decisions and their undo, one after the other
   let items = null; // the cards; null until they are loaded
   let proposals = [];
   let total = 0;
@@ -33,8 +36,9 @@ export function inboxView(main) {
   async function load({ quiet = false } = {}) {
     if (!quiet) fill(place, loading());
     try {
+      getWaiting.stop(); // an older answer must not be shown after a newer one
       const listed = await get("entries.list", { states: ["staged"], limit: MAX_CARDS });
-      const waiting = await ask("notes.waiting");
+      const waiting = await getWaiting("notes.waiting");
       total = listed.total + waiting.total;
       put([
         ...listed.entries.map((entry) => ({ kind: "entry", id: entry.id, entry })),
@@ -47,8 +51,9 @@ export function inboxView(main) {
 
   /** Load what tidying proposes. It takes longer than the rest, and is not needed for it. */
   async function propose() {
-    const found = await ask("inbox.proposals").catch(() => ({ proposals: [] }));
-    proposals = found.proposals.map(({ kind, entries, why }) => ({ kind: "proposal", id: entries.map((entry) => entry.id).join("+"), problem: kind, entries, why }));
+    const found = await getProposals("inbox.proposals").catch((error) => !isAborted(error) && { proposals: [] });
+    if (!found) return; // a newer question is under way
+    proposals = found.proposals.map(({ kind, entries, why }) => ({ kind: "proposal", id: entries.map((entry) => entry.id).sort().join("+"), problem: kind, entries, why }));
     if (items) put(items.filter((item) => item.kind !== "proposal"));
   }
 
@@ -175,16 +180,27 @@ export function inboxView(main) {
     await load({ quiet: true });
   }
 
+  /** Run an action after those before it. */
+  function inTurn(act) {
+    turn = turn.then(act);
+    return turn;
+  }
+
+  /** Decide the card that is shown now. A second key for the same card does nothing. */
   async function decide(how) {
     const item = shown();
-    if (!item) return;
+    if (!item) return null;
     if (how === "later" || how === "before") return step(item, how);
-    try {
-      await DECISIONS[item.kind](how, item);
-    } catch (error) {
-      announce(sentence(error));
-      await again();
-    }
+    return inTurn(async () => {
+      const now = items.find((one) => one.id === item.id);
+      if (!now) return;
+      try {
+        await DECISIONS[now.kind](how, now);
+      } catch (error) {
+        announce(sentence(error));
+        await again();
+      }
+    });
   }
 
   function step(item, how) {
@@ -238,11 +254,13 @@ export function inboxView(main) {
     return propose();
   }
 
-  async function undo({ kind, id }, act) {
-    const failed = await act().catch((error) => error);
-    if (kind === "proposal") await propose();
-    await again(id);
-    announce(failed instanceof Error ? sentence(failed) : t("inbox.undone"));
+  function undo({ kind, id }, act) {
+    return inTurn(async () => {
+      const failed = await act().catch((error) => error);
+      if (kind === "proposal") await propose();
+      await again(id);
+      announce(failed instanceof Error ? sentence(failed) : t("inbox.undone"));
+    });
   }
 
   function editNote(note) {
@@ -277,6 +295,6 @@ export function inboxView(main) {
       return true;
     },
     actions: () => [...place.querySelectorAll("[data-do]")].map((one) => ({ text: one.firstChild.data, run: () => one.click() })),
-    close: () => get.stop(),
+    close: () => [get, getWaiting, getProposals].forEach((one) => one.stop()),
   };
 }
