@@ -277,7 +277,10 @@ class MemoryParts:
 
     def copies(self, trust: Trust) -> NoteCopies:
         """Return the copies of entries in notes and sessions, as far as this speaker may erase them."""
-        aside = sorted(self.settings.home.glob("replaced-*"))
+        # A restore that was killed before its moves leaves `.restoring`.
+        aside = sorted(
+            path for name in ("replaced-*", ".restoring") for path in self.settings.home.glob(name)
+        )
         deleted = self.settings.agent_folder / "deleted"
         return NoteCopies(self.engine, self.notes, trust, self.settings.other_indexes(), aside, deleted)
 

@@ -32,7 +32,7 @@ SENTENCES: Mapping[str, str] = {
     "forget.ledger": "queries and reasons in the recall ledger",
     "forget.hidden": "search, recall and lists: they no longer show it, and it is not captured again",
     "forget.kept": "the database, for {days} days, so that it can be undone; then it is erased",
-    "forget.replaced": "files that a restore replaced, which may contain it: {paths}. Delete them with `{command}`",
+    "forget.replaced": "files of a restore, which may contain it: {paths}. Delete them with `{command}`",
     "forget.backups": "backups and exports made before",
     "forget.prompts": "prompts that already contained it, and the transcripts of those sessions",
     "forget.notes": "notes that people or agents wrote in files",

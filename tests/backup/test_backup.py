@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import threading
@@ -239,6 +240,25 @@ def test_an_interrupted_restore_is_completed_by_the_next(
         restore(file, home=other, workspace=notes, force=True)
         assert texts(other) == ["I prefer tabs over spaces."]
         assert not (other / RESTORE_MARKER.parent).exists()
+
+
+def test_a_restore_that_fails_in_the_middle_names_the_cause_and_is_completed_by_the_next(
+    filled: Memory, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, other, notes = tmp_path / "memory.zip", tmp_path / "other", tmp_path / "notes"
+    create(settings_of(filled, home), file)
+
+    def full(source: Path, target: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.rename", full)
+        with pytest.raises(BackupError, match=r"(?s)No space left on device.*restore` again"):
+            restore(file, home=other, workspace=notes, force=True)
+    with pytest.raises(BackupError, match="was interrupted"):
+        texts(other)
+    restore(file, home=other, workspace=notes, force=True)
+    assert texts(other) == ["I prefer tabs over spaces."]
 
 
 def test_a_damaged_database_is_not_backed_up(filled: Memory, home: Path, tmp_path: Path) -> None:

@@ -175,11 +175,10 @@ def test_erasing_by_words_that_several_hidden_entries_share_offers_them(open_mem
     assert (receipt.forgotten, {hit.entry.id for hit in receipt.candidates}) == ((), ids)
 
 
-def test_a_receipt_of_erasing_names_the_copies_that_a_restore_put_aside(
-    open_memory: Any,
-) -> None:
+@pytest.mark.parametrize("name", ["replaced-1", ".restoring"])
+def test_a_receipt_of_erasing_names_the_copies_that_a_restore_put_aside(open_memory: Any, name: str) -> None:
     memory = open_memory()
-    aside = memory.settings.home / "replaced-1"
+    aside = memory.settings.home / name
     entry = remember(memory)
     assert not any("replaced" in text for text in memory.erase(entry.id, dry_run=True).not_covered)
     aside.mkdir()

@@ -101,6 +101,20 @@ def test_a_conflict_keeps_both_versions_and_names_them(
     assert notes(folder) == notes(workspace) == {"MEMORY.md": remaining, copy: other}
 
 
+@pytest.mark.parametrize("direction", ["pull", "push"])
+def test_a_list_of_notes_that_cannot_be_stored_is_a_clear_error(
+    direction: str, open_memory: OpenMemory, workspace: Path, folder: Path
+) -> None:
+    both = exchange(open_memory(), folder)
+    write(workspace, "memory/a.md", "A")
+    (folder / MANIFEST).mkdir(parents=True)
+    with pytest.raises(WriteError, match=f"{MANIFEST} .*[Dd]irectory"):
+        both.pull() if direction == "pull" else both.push()
+    (folder / MANIFEST).rmdir()
+    both.pull()
+    assert notes(folder) == notes(workspace) == {"memory/a.md": "A"}
+
+
 def test_new_words_outlive_a_removal(open_memory: OpenMemory, workspace: Path, folder: Path) -> None:
     both = exchange(open_memory(), folder)
     write(workspace, "memory/a.md", "A")

@@ -125,14 +125,20 @@ def _complete(home: Path) -> _Moves | None:
     """Move the prepared files of a restore to their places. Return its moves, or None if there was no such restore."""
     marker, found = home / RESTORE_MARKER, None
     if marker.is_file():
-        found = _Moves.read(marker)
-        for new, place, aside in found.moves:
-            if new.is_relative_to(home / STAGING / "notes"):
-                _put_note(new, place, aside, new.relative_to(home / STAGING / "notes"))
-            else:
-                _put(new, place, aside)
-        marker.unlink()
-        sync_path(marker.parent)
+        try:
+            found = _Moves.read(marker)
+            for new, place, aside in found.moves:
+                if new.is_relative_to(home / STAGING / "notes"):
+                    _put_note(new, place, aside, new.relative_to(home / STAGING / "notes"))
+                else:
+                    _put(new, place, aside)
+            marker.unlink()
+            sync_path(marker.parent)
+        except OSError as error:
+            raise BackupError(
+                f"The restore into {home} is not complete: {error}. Run the same `memoriter restore` again, which "
+                "completes it."
+            ) from error
     shutil.rmtree(home / STAGING, ignore_errors=True)
     return found
 

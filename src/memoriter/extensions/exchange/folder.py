@@ -249,6 +249,11 @@ class FolderExchange:
         try:
             with file_lock(self._root / f"{MANIFEST.removesuffix('.json')}.lock", 60.0):
                 yield
+        except OSError as error:
+            raise WriteError(
+                f"{self._root / MANIFEST} cannot be read or written: {error.strerror or error}. Notes that were copied "
+                "are complete. Run the command again."
+            ) from error
         except LockTimeout as error:
             raise WriteError(
                 f"Another process exchanges notes with {self._root}. Try again later."

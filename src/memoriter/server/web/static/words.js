@@ -660,7 +660,7 @@ export const WORDS = {
   "code.forget.vectors": ["vectors, the embedding cache, and older versions of both", "向量、向量缓存，以及两者的旧版本"],
   "code.forget.logs": ["the logs of both databases", "两个数据库的日志"],
   "code.forget.ledger": ["queries and reasons in the recall ledger", "召回记录中的查询和原因"],
-  "code.forget.replaced": ["files that a restore replaced, which may contain it: {paths}. Delete them with `{command}`", "恢复备份时替换下来的文件，可能包含它：{paths}。可用 `{command}` 删除"],
+  "code.forget.replaced": ["files of a restore, which may contain it: {paths}. Delete them with `{command}`", "恢复备份时留下的文件，可能包含它：{paths}。可用 `{command}` 删除"],
   "code.forget.backups": ["backups and exports made before", "此前的备份和导出"],
   "code.forget.prompts": ["prompts that already contained it, and the transcripts of those sessions", "曾经包含它的提示词，以及那些会话的记录"],
   "code.forget.notes": ["notes that people or agents wrote in files", "人或智能体写在文件里的笔记"],
