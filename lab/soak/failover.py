@@ -41,7 +41,7 @@ ENVIRONMENT = {
 }
 
 
-def _cluster_class() -> Any:
+def cluster_class() -> Any:
     """Return the class of test servers, which the tests share."""
     spec = importlib.util.spec_from_file_location("postgres_cluster", ROOT / "tests/postgres_cluster.py")
     assert spec is not None
@@ -67,7 +67,7 @@ class Pair:
     """A primary and its streaming replica. After a fail-over they have changed places."""
 
     def __init__(self, *, is_synchronous: bool) -> None:
-        make = _cluster_class()
+        make = cluster_class()
         settings = {"max_connections": "120", "wal_keep_size": "64MB"}
         self.primary, self.replica = (make(port=free_port(), settings=settings) for _ in range(2))
         self._is_synchronous = is_synchronous

@@ -6,7 +6,7 @@ the disk is full from there on, full in the middle of a write, one I/O error, a 
 middle of it. Only a write can be half done, and a kill within a sync leaves the files as a kill before it does, so
 those faults are not repeated for other calls. Opening a home is a path of its own; the other paths start with an open
 memory. Afterwards the truth must be as before or as after the write, a confirmed write must be there, an error must be
-one of this package, and the memory must work again.
+one of this package, and the memory must work again. `transfers` has the paths that move a whole memory.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from lab.soak.forking import ForkFailed, in_fork, load_core
 from lab.soak.part import Part, Round, Task
+from lab.soak.transfers import CARELESS, SERVER, TRANSFERS, is_allowed, kept, look
 from lab.soak.writers import Home
 from memoriter.extensions.anthropic.agent_folder import AgentFolder
 from memoriter.memory import parts_of
@@ -44,10 +47,12 @@ FAULTS_OF = {
     "w": tuple(FAULTS),
     "s": ("disk full", "I/O error", "kill before"),
     "c": ("disk full", "I/O error", "kill before", "kill within"),
+    "n": ("kill before", "kill within"),
 }
 #: The path that opens a home whose files are new to it, as after a restore or a copy, and closes it again.
 OPEN = "open a copied home"
 FIRST, SECOND = "The heron stands in the northern marsh", "Invoices are paid on the third Friday"
+UNDONE = "The attic has a skylight"
 MESSAGES = [
     {"role": "user", "content": "Remember that the stork nests on the water tower."},
     {"role": "assistant", "content": "I will remember that."},
@@ -124,6 +129,7 @@ PATHS: dict[str, Callable[[Any], object]] = {
         [_entry_id(memory, FIRST), _entry_id(memory, SECOND)], "Herons are paid on Fridays"
     ),
     "undo": lambda memory: memory.entries.undo(_entry_id(memory, FIRST)),
+    "redo": lambda memory: memory.entries.redo(_entry_id(memory, UNDONE)),
     "hide an entry": lambda memory: memory.forget(_entry_id(memory, SECOND)),
     "forget an entry": lambda memory: memory.erase(_entry_id(memory, SECOND)),
     "import entries": lambda memory: memory.entries.import_(
@@ -152,6 +158,8 @@ PATHS: dict[str, Callable[[Any], object]] = {
     "rebuild the index": lambda memory: memory.sync(force=True),
     "search after a change": _touch_and_search,
 }
+#: The names of all paths. The last transfer is the control.
+NAMES = (*PATHS, *(name for name in TRANSFERS if name != CARELESS))
 
 
 def careless(memory: Any) -> None:
@@ -185,6 +193,9 @@ def prepare(home: Home) -> None:
         for text in (FIRST, SECOND):
             memory.remember(text, "fact")
         memory.entries.import_(json.dumps([{"memory": "On the third Friday invoices are paid"}]))
+        undone = memory.remember(UNDONE, "fact").entry
+        memory.entries.update(undone.id, text="The attic has two skylights")
+        memory.entries.undo(undone.id)
         memory.transcript_writer("s0").add(MESSAGES)
         _put(memory, "old", {"text": "an old value"})
         memory.sync()
@@ -198,7 +209,7 @@ def snapshot(home: Home, is_used: bool = False) -> Snapshot:
             "transcript": memory.transcript_writer("s0").items(),
             "items": sorted((hit.item.key, str(hit.item.value)) for hit in _items(memory).search(("soak",))),
             "problems": parts_of(memory).entry_context.store.check(deep=True),
-            "notes": _notes(home),
+            "notes": notes_below(home.workspace),
             "queue": len(list((home.agent / "queue").glob("[0-9]*.json"))),
         }
         if is_used:
@@ -206,11 +217,12 @@ def snapshot(home: Home, is_used: bool = False) -> Snapshot:
     return found
 
 
-def _notes(home: Home) -> dict[str, str]:
+def notes_below(root: Path) -> dict[str, str]:
+    """Return the notes below a folder, without days and times."""
     return {
-        _timeless(str(file.relative_to(home.workspace))): _timeless(file.read_text("utf-8", errors="replace"))
-        for file in sorted(home.workspace.rglob("*.md"))
-        if not any(part.startswith(".") for part in file.relative_to(home.workspace).parts)
+        _timeless(str(file.relative_to(root))): _timeless(file.read_text("utf-8", errors="replace"))
+        for file in sorted(root.rglob("*.md"))
+        if not any(part.startswith(".") for part in file.relative_to(root).parts)
     }
 
 
@@ -242,12 +254,11 @@ def _run_path(library: str, home: Home, path: str, at: int, fault: str) -> dict[
     arm = partial(shim.soak_arm, str(home.root).encode(), at, *FAULTS.get(fault, (COUNT, 0, 0)))
     said, raised = "confirmed", ""
     try:
-        if path == OPEN:
+        if path in TRANSFERS:
             arm()
-        with open_memory(home) as memory:
-            if path != OPEN:
-                arm()
-            PATHS.get(path, careless)(memory)
+            TRANSFERS[path].run(home)
+        else:
+            _run_open(home, path, arm)
     except MemoriterError as failure:
         said, raised = "refused", str(failure)
     except BaseException as failure:  # noqa: BLE001  a bug, reported with its type
@@ -256,12 +267,23 @@ def _run_path(library: str, home: Home, path: str, at: int, fault: str) -> dict[
     return {"said": said, "error": raised, "calls": shim.soak_kinds().decode()}
 
 
+def _run_open(home: Home, path: str, arm: Callable[[], object]) -> None:
+    if path == OPEN:
+        arm()
+    with open_memory(home) as memory:
+        if path != OPEN:
+            arm()
+        PATHS.get(path, careless)(memory)
+
+
 class PathCheck:
     """The check of one write path, in a process with the shim."""
 
     def __init__(self, library: str, folder: Path, path: str) -> None:
         self._library, self._folder, self._path = library, folder, path
         self._base = Home(folder / "base")
+        self._transfer = TRANSFERS.get(path)
+        self._look = look if self._transfer else snapshot
         self.done = Round()
 
     def run(self, *, every: int = 1) -> Round:
@@ -271,14 +293,16 @@ class PathCheck:
         for earlier in (home, self._base):
             shutil.rmtree(earlier.root, ignore_errors=True)
         in_fork(prepare, home)
+        if self._transfer:
+            in_fork(self._transfer.prepare, home)
         shutil.copytree(home.root, self._base.root)
-        before = in_fork(snapshot, self._copy())
+        before = in_fork(self._look, self._copy())
         home = self._copy()
         counted = self._call(home, 0, "")
         if counted["said"] != "confirmed":
             self.done.fail(f"{self._path} without a fault: {counted['error']}")
             return self.done
-        after = in_fork(snapshot, home)
+        after = in_fork(self._look, home)
         self.done.count("paths")
         self.done.notes = [f"path: {self._path}"]
         self.done.count("calls", len(counted["calls"]))
@@ -297,14 +321,32 @@ class PathCheck:
             if not fault.startswith("kill") or "-9" not in str(ended):
                 self.done.fail(f"{self.where}: {str(ended)[-500:]}")
         try:
-            self._compare(in_fork(snapshot, home, self._path in PATHS), str(said), before, after)
+            if self._transfer:
+                self._check_transfer(home, str(said), before, after)
+            else:
+                self._compare(in_fork(snapshot, home, self._path in PATHS), str(said), before, after)
         except ForkFailed as failed:
             self.done.fail(f"{self.where}, then {said}: {str(failed)[-900:]}")
 
+    def _check_transfer(self, home: Home, said: str, before: Snapshot, after: Snapshot) -> None:
+        """Compare, run the same command again, compare once more, and use the memory."""
+        assert self._transfer is not None
+        now = in_fork(look, home, self._transfer.replaces)
+        if now is not None:
+            self._compare(now, said, before, after)
+        elif said == "confirmed":
+            self.done.fail(f"{self.where}: confirmed, but the home cannot be opened")
+        were = set(in_fork(kept, home))
+        in_fork(self._transfer.run, home)
+        if lost := were - set(in_fork(kept, home)):
+            self.done.fail(f"{self.where}: {said}, and the next run lost {lost}")
+        self.where += ", run again"
+        self._compare(in_fork(look, home), "confirmed", before, after)
+        in_fork(snapshot, home, True)
+
     def _compare(self, now: Snapshot, said: str, before: Snapshot, after: Snapshot) -> None:
         for name, value in now.items():
-            allowed = [after[name]] if said == "confirmed" else [before[name], after[name]]
-            if value not in allowed:
+            if not is_allowed(value, after[name] if said == "confirmed" else before[name], after[name]):
                 self.done.fail(f"{self.where}: {said}, but {name} are {str(value)[:300]}")
 
     def _call(self, home: Home, at: int, fault: str) -> dict[str, Any]:
@@ -318,6 +360,7 @@ class PathCheck:
         home = Home(self._folder / "home")
         shutil.rmtree(home.root, ignore_errors=True)
         shutil.copytree(self._base.root, home.root)
+        (home.root / "run").write_text(uuid.uuid4().hex)
         return home
 
 
@@ -328,6 +371,22 @@ def main(library: str, folder: str, path: str, every: int) -> None:
     sys.stdout.write(json.dumps([done.counts, done.failures, done.notes]))
 
 
+@contextmanager
+def _server(path: str) -> Iterator[str]:
+    """Start a Postgres server if the path needs one, and yield its URL."""
+    if path not in TRANSFERS or not TRANSFERS[path].server:
+        yield ""
+        return
+    from lab.soak.failover import cluster_class
+
+    cluster = cluster_class()().create()
+    try:
+        yield cluster.url
+    finally:
+        cluster.stop()
+        shutil.rmtree(cluster.folder, ignore_errors=True)
+
+
 def _with_shim(task: Task, path: str, every: int = 1) -> Round:
     library = task.folder / "shim.so"
     if not library.exists():
@@ -336,10 +395,14 @@ def _with_shim(task: Task, path: str, every: int = 1) -> Round:
     call = (
         f"from lab.soak import faults; faults.main({str(library)!r}, {str(task.folder)!r}, {path!r}, {every})"
     )
-    environment = {**os.environ, "LD_PRELOAD": str(library)}
-    ended = subprocess.run(
-        [sys.executable, "-c", call], env=environment, capture_output=True, text=True, check=False
-    )
+    with _server(path) as url:
+        ended = subprocess.run(
+            [sys.executable, "-c", call],
+            env={**os.environ, "LD_PRELOAD": str(library), SERVER: url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if ended.returncode != 0:
         return Round({}, [ended.stderr[-3000:]])
     return Round(*json.loads(ended.stdout))
@@ -354,20 +417,23 @@ def run(task: Task) -> Round:
             {name: done.counts[name] + more.counts[name] for name in done.counts},
             done.failures + more.failures,
         )
-    return _with_shim(task, list(PATHS)[task.number % len(PATHS)])
+    return _with_shim(task, NAMES[task.number % len(NAMES)])
 
 
 def control(task: Task) -> Round:
-    """Check a writer that ignores errors."""
-    return _with_shim(task, "careless")
+    """Check a writer that ignores errors, and a restore that deletes the old files before it writes the new ones."""
+    done, more = _with_shim(task, "careless"), _with_shim(task, CARELESS, every=32)
+    if not done.failures or not more.failures:
+        return Round(done.counts)  # a control that does not fail
+    return Round(done.counts, done.failures + more.failures)
 
 
 PART = Part(
     "faults",
     "Disk full, I/O error and kill at every write and sync call of every write path",
-    {"paths": len(PATHS)},
+    {"paths": len(NAMES)},
     run,
     control,
-    "a writer that ignores errors",
+    "a writer that ignores errors, and a restore that deletes first",
     unavailable,
 )

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -18,7 +19,7 @@
 enum action { COUNT, FAIL, KILL_BEFORE, KILL_WITHIN, FAIL_WITHIN };
 
 /* What a call does: only a write can be torn, and a kill within a sync leaves the file as a kill before it does. */
-enum kind { WRITES = 'w', SYNCS = 's', CHANGES = 'c' };
+enum kind { WRITES = 'w', SYNCS = 's', CHANGES = 'c', SENDS = 'n' };
 
 static char folder[4096], kinds[1 << 16];
 static size_t folder_length;
@@ -47,7 +48,22 @@ static void die(void) {
     for (;;) pause();
 }
 
-static int below(const char *path) { return folder_length && strncmp(path, folder, folder_length) == 0; }
+static int starts(const char *path) { return folder_length && strncmp(path, folder, folder_length) == 0; }
+
+/* A path inside an opened folder is /proc/self/fd/N/name, or a name beside a descriptor. */
+static int below_at(int fd, const char *path) {
+    char folder_of[4096], link[64];
+    if (!folder_length) return 0;
+    if (sscanf(path, "/proc/self/fd/%d", &fd) != 1 && path[0] == '/') return starts(path);
+    if (fd < 0) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, folder_of, sizeof folder_of - 1);
+    if (length < 0) return 0;
+    folder_of[length] = 0;
+    return starts(folder_of);
+}
+
+static int below(const char *path) { return below_at(-1, path); }
 
 static int watched(int fd) {
     char link[64], path[4096];
@@ -57,7 +73,13 @@ static int watched(int fd) {
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length < 0) return 0;
     path[length] = 0;
-    return below(path);
+    return starts(path);
+}
+
+/* A connection to a server, as a migration has one. */
+static int connected(int fd) {
+    struct stat found;
+    return folder_length && fstat(fd, &found) == 0 && S_ISSOCK(found.st_mode);
 }
 
 /* Return what to do with this call: COUNT means that it goes on. */
@@ -144,12 +166,12 @@ int rename(const char *from, const char *to) {
 
 int renameat(int one, const char *from, int other, const char *to) {
     REAL(renameat);
-    OTHER(CHANGES, below(to), real(one, from, other, to));
+    OTHER(CHANGES, below_at(other, to), real(one, from, other, to));
 }
 
 int renameat2(int one, const char *from, int other, const char *to, unsigned int flags) {
     REAL(renameat2);
-    OTHER(CHANGES, below(to), real(one, from, other, to, flags));
+    OTHER(CHANGES, below_at(other, to), real(one, from, other, to, flags));
 }
 
 int link(const char *from, const char *to) {
@@ -164,5 +186,29 @@ int mkdir(const char *path, mode_t mode) {
 
 int mkdirat(int fd, const char *path, mode_t mode) {
     REAL(mkdirat);
-    OTHER(CHANGES, path[0] == '/' ? below(path) : watched(fd), real(fd, path, mode));
+    OTHER(CHANGES, below_at(fd, path), real(fd, path, mode));
+}
+
+int unlink(const char *path) {
+    REAL(unlink);
+    OTHER(CHANGES, below(path), real(path));
+}
+
+int unlinkat(int fd, const char *path, int flags) {
+    REAL(unlinkat);
+    OTHER(CHANGES, below_at(fd, path), real(fd, path, flags));
+}
+
+int rmdir(const char *path) {
+    REAL(rmdir);
+    OTHER(CHANGES, below(path), real(path));
+}
+
+ssize_t send(int fd, const void *data, size_t size, int flags) {
+    REAL(send);
+    int what = decide(connected(fd), SENDS);
+    if (what == FAIL || what == FAIL_WITHIN) return failed();
+    ssize_t result = real(fd, data, size, flags);
+    if (what == KILL_WITHIN) die();
+    return result;
 }
