@@ -124,6 +124,42 @@ def test_what_the_rules_captured_is_kept_when_a_model_answers(entries: Entries) 
         assert owned == ["I am allergic to hazelnuts."]
 
 
+@pytest.mark.parametrize(
+    ("said", "stated"),
+    [
+        (
+            "I am allergic to hazelnuts and I live in Porto.",
+            ["The user is allergic to hazelnuts", "The user lives in Porto"],
+        ),
+        (
+            "My sister Hannah lives in Leeds and works as a nurse.",
+            ["The user's sister Hannah works as a nurse"],
+        ),
+        ("I am allergic to hazelnuts.", ["The user has a hazelnut allergy"]),
+        ("I am vegetarian and I don't drink alcohol.", ["User is vegetarian", "User does not drink alcohol"]),
+        ("Our office closes at 6 pm on Fridays.", ["The user's office closes at 6 pm on Fridays"]),
+        ("I switched from Vim to Helix last month.", ["The user switched from Vim to Helix"]),
+        ("我对榛子过敏，住在波尔图。", ["用户对榛子过敏", "用户住在波尔图"]),
+    ],
+)
+def test_a_statement_without_a_word_of_its_own_is_not_stored_beside_the_sentence(
+    entries: Entries, said: str, stated: list[str]
+) -> None:
+    extracted(entries, [one(text, turn=1) for text in stated], [Said("user", said)])
+    [kept] = entries.list()
+    assert (kept.trust, kept.text[:20]) == ("owner", said[:20])
+
+
+def test_a_statement_with_words_of_its_own_or_a_denial_is_stored_as_the_agents(entries: Entries) -> None:
+    stated = ["The user is allergic to hazelnuts and walnuts", "The user is not allergic to hazelnuts"]
+    talk = [Said("user", "I am allergic to hazelnuts.")]
+    extracted(entries, [one(text, turn=1) for text in stated], talk)
+    assert {entry.text: entry.trust for entry in entries.list()} == {
+        "I am allergic to hazelnuts.": "owner",
+        **dict.fromkeys(stated, "agent"),
+    }
+
+
 def test_a_placeholder_of_the_prompt_is_neither_category_nor_tag(entries: Entries) -> None:
     stated = one("The mascot is an otter", turn=1, category="one word", tags=["…", "otter"])
     (done,) = extracted(entries, [stated], [Said("user", "The mascot is an otter.")])
@@ -162,7 +198,7 @@ def test_a_number_refers_to_an_entry_and_an_invented_one_has_no_effect(entries: 
     assert mine is not None
     talk = [Said("user", "We eat outside these days, at the lake, and the mascot retired.")]
     chat = ScriptedChat(
-        json.dumps([one("They eat at the lake these days", turn=1, type="fact", replaces=99)])
+        json.dumps([one("They eat soup at the lake these days", turn=1, type="fact", replaces=99)])
     )
     assert [done.action for done in Extractor(entries, chat).extract(talk)] == ["added", "added"]
     number = 1 + [hit.entry.id for hit in entries.search(talk[0].text, limit=12, threshold=0).hits].index(

@@ -123,15 +123,15 @@ class Extractor:
             log.warning("the model failed, the capture rules are used instead: %s", error)
             return self.entries.capture(readable, session=session)
         captured = list(self._capture(readable, session))
-        done = []
+        done, sentences = [], tuple(captured)
         for one in found[:MAX_STATEMENTS]:
             draft = self._draft(one, readable, session)
             if draft is None:
                 continue
-            said = next(
-                (own for own in captured if draft.trust == "owner" and _says(own.text, draft.text)), None
-            )
+            said = next((own for own in sentences if _covers(own.text, draft)), None)
             if said is not None:
+                if draft.trust != "owner" or said not in captured:
+                    continue  # the sentence, which is stored anyway, has every word of it
                 captured.remove(said)
                 draft = replace(draft, text=said.text, requested=said.requested)
             replaced = _id_of_number(one.get("replaces"), known)
@@ -220,6 +220,8 @@ def _trust(text: str, source: TurnLike | None) -> Trust:
 
 #: The places at which a clause of a sentence may start.
 _CLAUSES = re.compile(r"[,;，；]\s*(?:and |but |so )?| (?:and|but) ", re.IGNORECASE)
+#: Letters at the start that related words share, as "allergic" and "allergy".
+_STEM = 5
 #: The names that models give the speaker, as the speaker says them.
 _SPEAKER = (
     (re.compile(r"\bthe user(?:'s|’s)(?= )|\btheir(?= )", re.IGNORECASE), "my"),
@@ -251,9 +253,23 @@ def _assertions(sentence: str) -> Iterator[str]:
 
 def _says(said: str, text: str) -> bool:
     """Return whether what was said is the same as a text, in the first or the third person, or contains it."""
+    return relation(said, _as_speaker(text), None).kind in ("same", "part")
+
+
+def _as_speaker(text: str) -> str:
     for pattern, own in _SPEAKER:
         text = pattern.sub(own, text)
-    return relation(said, text, None).kind in ("same", "part")
+    return text
+
+
+def _covers(sentence: str, draft: Draft) -> bool:
+    """Return whether a sentence of the owner says a draft, or has each of its content words and its denials."""
+    if draft.trust == "owner" and _says(sentence, draft.text):
+        return True
+    said, stated = statement(sentence), statement(_as_speaker(draft.text))
+    known = said.words | {word[:_STEM] for word in said.words}
+    new = {word for word in stated.words - {"user"} if word not in known and word[:_STEM] not in known}
+    return not new and stated.denials <= said.denials
 
 
 def _form(text: str) -> str:
