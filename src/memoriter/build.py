@@ -168,6 +168,7 @@ def build_workspace(settings: Settings, *, documents: bool = False) -> Workspace
         patterns=settings.files.patterns,
         own_patterns={extra.path: extra.pattern for extra in extra_paths if extra.pattern},
         names={extra.path: extra.name for extra in extra_paths if extra.name},
+        trusts={extra.path: extra.trust for extra in extra_paths if extra.trust != "owner"},
         folder=settings.files.folder,
         readers={suffix: partial(_read, offer) for suffix, offer in found if offer.is_installed()},
         name=settings.workspace_name,
@@ -242,7 +243,12 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
             _make_cached(choice, index, settings),
             fallback=_make_cached(choice.fallback, index, settings),
             sessions=_sessions(settings),
-            rules=Rules(tokens=chunking.tokens, overlap=chunking.overlap, target=chunking.target),
+            rules=Rules(
+                tokens=chunking.tokens,
+                overlap=chunking.overlap,
+                target=chunking.target,
+                lowered=tuple(f"{trust} {path}" for path, trust in workspace.trusts.items()),
+            ),
         ),
         Searcher(
             index,

@@ -301,6 +301,54 @@ class TestCommandsElsewhere:
             assert person.streams(folder, "search", "heron", *words)[1] == ""
 
 
+class TestNotesOfAgents:
+    """`init` finds what coding agents keep on this machine."""
+
+    @pytest.fixture
+    def project(self, person: Person) -> Path:
+        project = person.folder(
+            "project",
+            {
+                "memory/own.md": "The heron is mine.\n",
+                "CLAUDE.md": "The heron is in CLAUDE.md.\n",
+                ".cursor/rules/birds.mdc": "---\nalwaysApply: true\n---\nThe heron is a rule.\n",
+                ".git/HEAD": "ref: refs/heads/main\n",
+            },
+        )
+        (project / "AGENTS.md").symlink_to("CLAUDE.md")
+        slug = re.sub(r"[^A-Za-z0-9]", "-", str(project))
+        person.folder(
+            f"user/.claude/projects/{slug}/memory", {"MEMORY.md": "The heron is known to Claude.\n"}
+        )
+        person.folder("user/.codex/memories", {"memory_summary.md": "The heron is known to Codex.\n"})
+        return project
+
+    def test_are_named_and_added_on_request(self, person: Person, project: Path) -> None:
+        printed = person.run(project, "init")
+        assert (
+            "Not searched: Claude Code's memory of this project (1 note), Codex's memories (1 note), "
+            "Cursor's rules (1 note), CLAUDE.md (1 note), written by agents. To search them too, run "
+            f"`memoriter init {project} --agent-notes`."
+        ) in " ".join(printed.split())
+        assert person.found(project, "heron") == ["memory/own.md"]
+        assert "Added: Claude Code's memory of this project" in person.run(project, "init", "--agent-notes")
+        hits = json.loads(person.run(project, "search", "heron", "-n", "9", "--json"))["results"]
+        assert {Path(hit["path"]).name: hit["trust"] for hit in hits} == {
+            "own.md": "owner",
+            "MEMORY.md": "agent",
+            "memory_summary.md": "agent",
+            "birds.mdc": "agent",
+            "CLAUDE.md": "agent",
+        }
+        assert "written by agents" not in person.run(project, "init")
+
+    @pytest.mark.parametrize("answer", ["y", "n"])
+    def test_are_offered_in_a_terminal(self, person: Person, project: Path, answer: str) -> None:
+        _, printed = person.answer(project, answer, "init")
+        assert "Search them too? [y/N]" in printed
+        assert len(person.found(project, "heron")) == {"y": 5, "n": 1}[answer]
+
+
 class TestCollections:
     @pytest.fixture
     def vault(self, person: Person) -> Path:
@@ -318,12 +366,28 @@ class TestCollections:
         assert person.found(vault, "heron", "-c", "docs") == [str(docs / "b.rst")]
         listed = json.loads(person.run(vault, "collection", "list", "--json"))
         assert listed["collections"] == [
-            {"name": "docs", "path": str(docs), "pattern": "**/*.rst", "notes": 1}
+            {"name": "docs", "path": str(docs), "pattern": "**/*.rst", "notes": 1, "trust": "owner"}
         ]
         assert "docs" in person.run(vault, "collection", "list")
         person.run(vault, "collection", "remove", "docs")
         assert person.found(vault, "heron") == ["Inbox.md"]
         assert (docs / "a.md").exists()
+
+    def test_of_others_lower_the_trust_of_their_notes(self, person: Person, vault: Path) -> None:
+        notes = {"a.md": "The otter sleeps.\n", "b.md": "---\ntrust: untrusted\n---\nThe otter swims.\n"}
+        docs = person.folder("docs", {**notes, "c.md": "---\ntrust: owner\n---\nThe otter eats.\n"})
+
+        def trusts() -> list[str]:
+            hits = json.loads(person.run(vault, "search", "otter", "--json"))["results"]
+            return [hit["trust"] for hit in sorted(hits, key=lambda hit: hit["path"])]
+
+        person.run(vault, "collection", "add", "docs", docs, "--trust", "agent")
+        assert trusts() == ["agent", "untrusted", "agent"]
+        assert re.search(r"docs +\S+ +agent +3", person.run(vault, "collection", "list"))
+        person.run(vault, "collection", "add", "docs", docs)
+        assert trusts() == ["owner", "untrusted", "owner"]
+        person.run(vault, "collection", "add", "docs", docs, "--trust", "untrusted")
+        assert trusts() == ["untrusted"] * 3
 
     def test_that_are_wrong_get_a_clear_sentence(self, person: Person, vault: Path) -> None:
         docs = person.folder("docs", {})

@@ -216,18 +216,18 @@ def test_each_workspace_has_an_index_of_its_own(place: Place) -> None:
 
 
 class TestCollections:
-    def test_are_named_folders_with_or_without_a_pattern(self, place: Place) -> None:
+    def test_are_named_folders_with_or_without_a_pattern_and_a_trust(self, place: Place) -> None:
         place.own_file.write_text(
-            "collections:\n  journal: ./journal\n  docs: {path: ../docs, pattern: '**/*.txt'}\n"
+            "collections:\n  journal: ./journal\n  docs: {path: ../docs, pattern: '**/*.txt', trust: agent}\n"
         )
         home, settings = place.home, place.load()
         assert settings.extra_paths == (
-            (home / "journal", "journal", None),
-            (home.parent / "docs", "docs", "**/*.txt"),
+            (home / "journal", "journal", None, "owner"),
+            (home.parent / "docs", "docs", "**/*.txt", "agent"),
         )
         assert next(setting.value for setting in settings.describe() if setting.key == "collections") == {
             "journal": str(home / "journal"),
-            "docs": {"path": str(home.parent / "docs"), "pattern": "**/*.txt"},
+            "docs": {"path": str(home.parent / "docs"), "pattern": "**/*.txt", "trust": "agent"},
         }
 
     @pytest.mark.parametrize(
@@ -238,6 +238,7 @@ class TestCollections:
             ({"a": "/x", "b": "/x"}, "/x is already the collection 'a'; choose another folder for 'b'"),
             ({"a": {"path": "/x", "pattern": "../*.md"}}, "must be patterns below a folder"),
             ({"a": {"pattern": "*.md"}}, "missing key 'path'"),
+            ({"a": {"path": "/x", "trust": "mine"}}, "must be 'owner', 'agent' or 'untrusted'"),
         ],
     )
     def test_that_cannot_be_told_apart_are_refused(

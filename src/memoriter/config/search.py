@@ -198,6 +198,7 @@ class CollectionSettings(Section):
 
     path: Path
     pattern: str | None = None
+    trust: Literal["owner", "agent", "untrusted"] = "owner"
 
     @model_validator(mode="before")
     @classmethod

@@ -50,6 +50,7 @@ from memoriter.config.search import (
 from memoriter.config.store import StoreSettings, store_folder
 from memoriter.errors import ConfigError
 from memoriter.extension import extensions, resolve
+from memoriter.records import Trust
 
 S = TypeVar("S", bound=Section)
 T = TypeVar("T")
@@ -119,6 +120,7 @@ class ExtraPath(NamedTuple):
     path: Path
     name: str | None = None
     pattern: str | None = None
+    trust: Trust = "owner"
 
 
 class Settings(Section):
@@ -145,7 +147,8 @@ class Settings(Section):
     collections: Annotated[Mapping[str, CollectionSettings], AfterValidator(check_collections)] = Field(
         default={},
         description="Named folders of notes that are indexed and searched together with the workspace, such as "
-        "`{journal: ~/journal, docs: {path: ~/docs, pattern: '**/*.md'}}`.",
+        "`{journal: ~/journal, docs: {path: ~/docs, pattern: '**/*.md'}}`. `trust: agent` says that an agent wrote the "
+        "notes of a folder, and `trust: untrusted` that they come from others.",
     )
     store: StoreSettings = Field(default_factory=StoreSettings)
     files: FileSettings = Field(default_factory=FileSettings)
@@ -208,8 +211,14 @@ class Settings(Section):
         of_engine = getattr(getattr(self.memory, self.memory.backend, None), "paths", ())
         return (
             *(ExtraPath(path) for path in self.files.extra_paths),
-            *(ExtraPath(folder.path, name, folder.pattern) for name, folder in self.collections.items()),
-            *(ExtraPath(extra.path, getattr(extra, "name", None), extra.pattern) for extra in of_engine),
+            *(
+                ExtraPath(folder.path, name, folder.pattern, folder.trust)
+                for name, folder in self.collections.items()
+            ),
+            *(
+                ExtraPath(extra.path, getattr(extra, "name", None), extra.pattern, extra.trust)
+                for extra in of_engine
+            ),
         )
 
     @property
@@ -306,6 +315,7 @@ def _plain(value: object) -> object:
             return str(value)
         case CollectionSettings():
             more = {name: item for name in ("name", "pattern") if (item := getattr(value, name, None))}
+            more |= {"trust": value.trust} if value.trust != "owner" else {}
             return {"path": str(value.path), **more} if more else str(value.path)
         case tuple():
             return [_plain(item) for item in value]

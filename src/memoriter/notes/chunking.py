@@ -16,7 +16,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from memoriter.records import TRUST_LEVELS, Chunk, Document, Trust
+from memoriter.records import TRUST_LEVELS, Chunk, Document, Trust, least_trusted
 from memoriter.text import TOKENIZER_VERSION
 from memoriter.text.markdown import Structure, find_tags, read_front_matter, structure_of
 from memoriter.text.tokens import last_boundary, split_lines, width
@@ -49,10 +49,15 @@ class Rules:
     target: int = 16
     #: The oldest unused vectors are deleted above this size, about 150,000 chunks of 768 dimensions.
     cache_limit_bytes: int = 512 << 20
+    #: The trust of folders that is lower than the owner's, with the folders.
+    lowered: tuple[str, ...] = ()
 
     @property
     def signature(self) -> str:
-        return f"chunker {CHUNKER_VERSION} ({self.tokens}/{self.overlap}/{self.target}), tokenizer {TOKENIZER_VERSION}"
+        sizes = f"({self.tokens}/{self.overlap}/{self.target})"
+        return ", ".join(
+            (f"chunker {CHUNKER_VERSION} {sizes}", f"tokenizer {TOKENIZER_VERSION}", *self.lowered)
+        )
 
 
 @dataclass(slots=True)
@@ -97,7 +102,7 @@ def chunk_markdown(
     budget = max(32, tokens * 4)
     whole = list(_units(lines, structure, budget))
     pages = document.path.lower().endswith(".pdf")
-    date, trust = _date(document.path, structure), _trust(structure)
+    date, trust = _date(document.path, structure), least_trusted(document.trust, _trust(structure))
     seen: Counter[str] = Counter()
     chunks = []
     cuts = (
@@ -121,9 +126,9 @@ def chunk_markdown(
 PENDING = "pending"
 
 
-def trust_of_note(lines: Sequence[str]) -> Trust:
-    """Return the trust that a note claims in its front matter."""
-    return _trust(structure_of(lines))
+def trust_of_note(lines: Sequence[str], most: Trust = "owner") -> Trust:
+    """Return the trust that a note claims in its front matter, and at ``most`` that of its folder."""
+    return least_trusted(most, _trust(structure_of(lines)))
 
 
 def chunk_passages(document: Document, *, tokens: int = 512) -> list[Chunk]:

@@ -166,7 +166,8 @@ class Notes:
             # A transcript only grows. If its size changed, the new part may contain text from outside.
             return indexed.trust if indexed and indexed.size == found.size else "untrusted"
         try:
-            return trust_of_note(split_lines(self._workspace.read(found).text))
+            document = self._workspace.read(found)
+            return trust_of_note(split_lines(document.text), document.trust)
         except (MemoriterError, OSError):
             return "untrusted"
 

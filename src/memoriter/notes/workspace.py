@@ -28,7 +28,7 @@ from memoriter.files.scan import (
     tree_of,
     trees_of,
 )
-from memoriter.records import Collection, Document, Excerpt, FoundFile, Problem
+from memoriter.records import Collection, Document, Excerpt, FoundFile, Problem, Trust, least_trusted
 from memoriter.sentences import sentence
 from memoriter.text.blocks import without_annotations
 from memoriter.text.encoding import decode
@@ -54,6 +54,7 @@ class Workspace:
         patterns: Sequence[str] = NOTE_PATTERNS,
         own_patterns: Mapping[Path, str] = MappingProxyType({}),
         names: Mapping[Path, str] = MappingProxyType({}),
+        trusts: Mapping[Path, Trust] = MappingProxyType({}),
         folder: str = "memory",
         readers: Mapping[str, Callable[[bytes], tuple[str, str | None]]] = MappingProxyType({}),
         max_bytes: int = MAX_BYTES,
@@ -71,6 +72,8 @@ class Workspace:
         self.own_patterns = own_patterns
         #: Names of extra paths, as the owner gave them.
         self.names = names
+        #: Extra paths whose text is not the owner's.
+        self.trusts = trusts
         #: The folder with the notes. "." is the workspace itself.
         self.folder = folder
         self.max_bytes = max_bytes
@@ -153,7 +156,13 @@ class Workspace:
     def collections(self) -> tuple[Collection, ...]:
         """Return the collections, each with the number of its notes."""
         return tuple(
-            Collection(name, str(path), self.own_patterns.get(path), self._count(name))
+            Collection(
+                name,
+                str(path),
+                self.own_patterns.get(path),
+                self._count(name),
+                self.trusts.get(path, "owner"),
+            )
             for path, name in self.names.items()
         )
 
@@ -206,7 +215,17 @@ class Workspace:
             mtime_ns=status.st_mtime_ns,
             size=status.st_size,
             note="; ".join(notes) or None,
+            trust=self.trust_of(Path(tree.real, relative)),
         )
+
+    def trust_of(self, real: Path) -> Trust:
+        """Return the most that the text of a file can claim. A file may be in several folders."""
+        found = (
+            trust
+            for path, trust in self.trusts.items()
+            if real.is_relative_to(os.path.realpath(absolute(self.root, path)))
+        )
+        return least_trusted("owner", *found)
 
     def incomplete(self) -> dict[str, str]:
         """Return the reason for each file that is not indexed, or only in part, by path."""

@@ -59,6 +59,8 @@ class Collection:
     pattern: str | None
     #: Number of notes. None: the folder does not exist.
     notes: int | None
+    #: The most that its notes can claim.
+    trust: Trust = "owner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class Document:
     size: int
     #: A remark for people, such as "read as gb18030" or "only the first 4 MiB".
     note: str | None = None
+    #: The most that its text can claim. The owner's settings lower it for a folder.
+    trust: Trust = "owner"
     #: The passages of a transcript, instead of a text.
     passages: tuple[Passage, ...] = ()
     #: Lines before this one are indexed already and were not read again.

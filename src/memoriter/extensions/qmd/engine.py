@@ -73,8 +73,8 @@ class QmdSettings:
     #: Holds the configuration, the cache and the exported sessions of this agent's qmd.
     folder: Path
     workspace: Path
-    #: Each with its name and its own pattern, if it has one.
-    extra_paths: tuple[tuple[Path, str | None, str | None], ...] = ()
+    #: Each with its name, its own pattern and its trust, if it has them.
+    extra_paths: tuple[tuple[object, ...], ...] = ()
     #: The folder of the workspace with the notes.
     notes_folder: str = "memory"
     patterns: tuple[str, ...] = ("**/*.md",)
@@ -195,7 +195,8 @@ class QmdEngine(Engine):
                 if collection.source == "sessions" and row.path in sessions and self.exports:
                     yield row, Page(sessions[row.path].path, "sessions", self.exports.lines(row.path))
                 elif found := by_path.get(os.path.normpath(collection.root / row.path)):
-                    yield row, Page(found.path, "memory", split_lines(self.workspace.read(found).text))
+                    note = self.workspace.read(found)
+                    yield row, Page(found.path, "memory", split_lines(note.text), note.trust)
             except SourceError:
                 continue  # the file was deleted or became a link; the next update removes it from qmd
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from memoriter.extensions.qmd.command import Row
 from memoriter.extensions.qmd.sessions import trust_of
 from memoriter.notes.chunking import trust_of_note
-from memoriter.records import Explanation, Hit, Part, Source
+from memoriter.records import Explanation, Hit, Part, Source, Trust
 from memoriter.text import snippet
 
 
@@ -23,6 +23,8 @@ class Page:
     path: str
     source: Source
     lines: Sequence[str]
+    #: The most that its text can claim.
+    trust: Trust = "owner"
 
 
 def hits_of(
@@ -46,7 +48,7 @@ def hits_of(
                 explain=Explanation(
                     f"qmd {mode}", (Part("qmd", row.score, 1.0, row.score, f"result {rank} of qmd {mode}"),)
                 ),
-                trust=trust_of(shown) if page.source == "sessions" else trust_of_note(page.lines),
+                trust=trust_of(shown) if page.source == "sessions" else trust_of_note(page.lines, page.trust),
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,7 +15,7 @@ from memoriter.extensions.workspaces.setup import announce_rest, index_first
 
 if TYPE_CHECKING:
     from memoriter.config import Setting
-    from memoriter.records import Collection
+    from memoriter.records import Collection, Trust
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="Name of a setting, such as search.max_results.")]
 
@@ -36,6 +36,10 @@ def add(
     pattern: Annotated[
         str | None, typer.Option(help="Which files to index (default: files.patterns, **/*.md).")
     ] = None,
+    trust: Annotated[
+        Literal["owner", "agent", "untrusted"],
+        typer.Option(help="Who wrote the notes: you, an agent, or others, whose words enter no prompt."),
+    ] = "owner",
     as_json: Json = False,
 ) -> None:
     """Add a folder of notes under a name, and index it. An existing name gets the new folder."""
@@ -50,8 +54,7 @@ def add(
         check_collections({**collections, name: CollectionSettings(path=folder.resolve())})
     except ValueError as error:
         raise typer.BadParameter(f"{error}.") from error
-    value = {"path": str(folder), "pattern": pattern} if pattern else str(folder)
-    _change_collections(context.obj, lambda known: {**known, name: value})
+    change_collections(context.obj, lambda known: {**known, name: collection_value(folder, pattern, trust)})
     with context.obj.memory() as memory:
         indexed = index_first(memory, wait=False, as_json=as_json)
         added = next(collection for collection in memory.notes.collections() if collection.name == name)
@@ -84,9 +87,7 @@ def remove(
         known = ", ".join(settings.collections)
         code = "collection.unknown" if known else "collection.none"
         raise NotFound(sentence(code, name=name, known=known))
-    _change_collections(
-        context.obj, lambda known: {key: value for key, value in known.items() if key != name}
-    )
+    change_collections(context.obj, lambda known: {key: value for key, value in known.items() if key != name})
     settings = context.obj.settings()
     if name in settings.collections:
         raise ConfigError(f"{name} stays a collection, because {settings.origin('collections')} sets it.")
@@ -103,6 +104,7 @@ def _show_collections(found: Sequence[Collection], as_json: bool) -> None:
             collection.name,
             render.shorten_home(Path(collection.path)),
             collection.pattern or "",
+            collection.trust,
             "folder does not exist" if collection.notes is None else str(collection.notes),
         )
         for collection in found
@@ -111,11 +113,22 @@ def _show_collections(found: Sequence[Collection], as_json: bool) -> None:
     render.show(
         as_json,
         {"collections": found},
-        lambda: render.print_table(rows, "name", "folder", "pattern", "notes") if rows else typer.echo(none),
+        lambda: (
+            render.print_table(rows, "name", "folder", "pattern", "trust", "notes")
+            if rows
+            else typer.echo(none)
+        ),
     )
 
 
-def _change_collections(
+def collection_value(path: Path, pattern: str | None, trust: Trust) -> object:
+    """Return a collection as the settings file has it."""
+    more = {"pattern": pattern, "trust": None if trust == "owner" else trust}
+    named = {name: value for name, value in more.items() if value}
+    return {"path": str(path), **named} if named else str(path)
+
+
+def change_collections(
     options: GlobalOptions, change: Callable[[dict[str, object]], dict[str, object]]
 ) -> None:
     """Change the collections in the owner's settings file."""

@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +26,7 @@ from memoriter.files.platform import sync_file
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
+    from memoriter.extensions.programs.existing import ExistingNotes
     from memoriter.memory import Memory
     from memoriter.records import SyncReport
 
@@ -67,6 +69,9 @@ class SetupReport:
     not_indexed: int
     #: All files in the workspace that do not belong to the memory, by kind.
     other_files: dict[str, int]
+    #: Notes that agents keep on this machine, and whether they are collections now.
+    agent_notes: tuple[ExistingNotes, ...]
+    added: bool
 
 
 @init_app.command(epilog="Examples: memoriter init · memoriter init ~/vault --all-notes")
@@ -80,6 +85,15 @@ def init(
         typer.Option(
             "--all-notes/--no-all-notes",
             help="Index every note in the folder, not only MEMORY.md and memory/. In a terminal, you are "
+            "asked.",
+        ),
+    ] = None,
+    agent_notes: Annotated[
+        bool | None,
+        typer.Option(
+            "--agent-notes/--no-agent-notes",
+            help="Also search what coding agents keep on this machine: Claude Code's and Codex's memories, Cursor's "
+            "rules, CLAUDE.md, AGENTS.md. They become collections with the trust `agent`. In a terminal, you are "
             "asked.",
         ),
     ] = None,
@@ -107,6 +121,8 @@ def init(
     created, existing = create_files(settings, all_notes=all_notes)
     changed = [settings.workspace / MARKER] if all_notes and _index_all_notes(settings) else []
     changed += _set_default(options, settings.workspace, replace_other=named)
+    kept, changed_there = _offer_agent_notes(options, settings, agent_notes, as_json=as_json)
+    changed += changed_there
     indexed, paths, others = None, tuple[str, ...](), dict[str, int]()
     with suppress(MemoryDisabled), options.memory() as memory:
         indexed = index_first(memory, wait=wait, as_json=as_json)
@@ -123,6 +139,8 @@ def init(
         len({Path(note).parent for note in notes}),
         len(every.difference(notes)),
         others,
+        kept,
+        bool(changed_there),
     )
     render.show(
         as_json,
@@ -204,6 +222,22 @@ def _ask_about_notes(settings: Settings, every: set[str], *, as_json: bool) -> b
     return typer.confirm(question, default=True)
 
 
+def _offer_agent_notes(
+    options: GlobalOptions, settings: Settings, wanted: bool | None, *, as_json: bool
+) -> tuple[tuple[ExistingNotes, ...], list[Path]]:
+    """Return the notes that agents keep here, and the settings file if they became collections."""
+    from memoriter.config.loading import owner_path
+    from memoriter.extensions.programs import existing
+
+    found = existing.find_notes(settings)
+    if found and wanted is None and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
+        wanted = existing.ask(found)
+    if not found or not wanted:
+        return tuple(found), []
+    existing.add_notes(options, found)
+    return tuple(found), [owner_path(options.config, options.arguments())]
+
+
 def create_files(settings: Settings, *, all_notes: bool = False) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Create the first files of the workspace and of the home. Return those that are new, and those that existed."""
     root, home = settings.workspace, settings.home
@@ -279,6 +313,13 @@ def _print_report(report: SetupReport, indexed: SyncReport | None, follows: str)
     if report.other_files:
         hint = how_to_index(report.other_files, report.workspace)
         out.print(f"Not indexed: {describe_files(report.other_files)}. {hint}".rstrip(), style="yellow")
+    if report.agent_notes:
+        from memoriter.extensions.programs.existing import describe
+
+        here = quote(str(report.workspace))
+        how = "" if report.added else f" To search them too, run `memoriter init {here} --agent-notes`."
+        verb = "Added" if report.added else "Not searched"
+        out.print(f"{verb}: {describe(report.agent_notes)}, written by agents.{how}")
     if indexed and indexed.files:
         render.sync_report(replace(indexed, degraded=None) if follows else indexed)
     if follows:
