@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import get_args
@@ -173,6 +174,29 @@ def test_every_text_is_in_both_languages_with_the_same_placeholders(words: dict[
         "code.check.workspace",
         "code.check.chmod",
     ]
+
+
+def test_languages_with_a_file_of_their_own_are_named_by_the_index(tmp_path: Path) -> None:
+    web = shutil.copytree(WEB, tmp_path / "web")
+    assert b"data-languages" not in PageFiles(web)["index.html"].body
+    (web / "static/languages").mkdir(exist_ok=True)
+    for name in ("de", "pt-BR"):
+        (web / f"static/languages/{name}.json").write_text('{"view.search": "…"}', "utf-8")
+    files = PageFiles(web)
+    assert b'<html lang="en" data-languages="de pt-BR">' in files["index.html"].body
+    assert files["static/languages/de.json"].media_type == "application/json"
+
+
+def test_files_of_languages_have_known_keys_and_the_placeholders_of_the_english_text(
+    words: dict[str, list[str]],
+) -> None:
+    wrong = []
+    for file in (WEB / "static").glob("languages/*.json"):
+        for key, text in json.loads(file.read_text("utf-8")).items():
+            english = words.get(re.sub(r"\.(zero|one|two|few|many)$", "", key), words.get(key, [""]))[0]
+            if not english or not set(re.findall(r"\{\w+\}", text)) <= set(re.findall(r"\{\w+\}", english)):
+                wrong.append(f"{file.name}: {key}")
+    assert wrong == []
 
 
 def test_every_used_key_exists_and_no_key_is_unused(words: dict[str, list[str]]) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import pytest
 from serving import Served
+
+from memoriter.server.http.pages import FOLDER, PageFiles
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it")
 expect = sync_api.expect
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Route
+
     from conftest import Visit
 
 pytestmark = pytest.mark.integration
@@ -170,6 +178,52 @@ def test_the_language_is_switched_in_place_and_remembered(gateway: Served, visit
     expect(page.get_by_role("heading", level=1)).to_have_text("记忆")
     page.locator("[data-language=en]").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Memories")
+
+
+def test_one_file_adds_a_language(gateway: Served, visit: Visit, tmp_path: Path) -> None:
+    web = shutil.copytree(FOLDER, tmp_path / "web")
+    (web / "static/languages").mkdir(exist_ok=True)
+    texts = {
+        "view.memories": "Erinnerungen",
+        "view.operate": "Verwalten",
+        "count.files": "{n} Dateien",
+        "count.files.one": "eine Datei",
+    }
+    (web / "static/languages/de.json").write_text(json.dumps(texts), "utf-8")
+    files = PageFiles(web)
+
+    def serve(route: Route) -> None:
+        name = urlsplit(route.request.url).path.removeprefix("/") or "index.html"
+        route.fulfill(body=files[name].body, content_type=files[name].media_type)
+
+    page = visit(gateway, "#/memories").page
+    page.route(f"{gateway.address}/", serve)
+    page.route("**/static/**", serve)
+    page.reload()
+    page.locator("[data-language=zh]").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("记忆")
+    switch = page.locator("[data-language=de]")
+    expect(switch).to_have_text("Deutsch")
+    switch.click()
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_text("Erinnerungen")
+    expect(page.locator("html")).to_have_attribute("lang", "de")
+    expect(page.locator("nav [data-view=notes]")).to_contain_text(
+        "Notes"
+    )  # what the file leaves out is English
+    page.reload()
+    expect(heading).to_have_text("Erinnerungen")
+    counts = """async () => {
+      const { tn, useLanguage } = await import("/static/i18n.js");
+      await useLanguage("de");
+      return [tn("count.files", 1), tn("count.files", 2000), tn("count.lines", 1)];
+    }"""
+    assert page.evaluate(counts) == ["eine Datei", "2.000 Dateien", "1 line"]
+    german = visit(gateway, "#/memories", locale="de-AT").page
+    german.route(f"{gateway.address}/", serve)
+    german.route("**/static/**", serve)
+    german.reload()
+    expect(german.get_by_role("heading", level=1)).to_have_text("Erinnerungen")
 
 
 def test_the_theme_follows_the_system_until_it_is_switched(gateway: Served, visit: Visit) -> None:

@@ -135,6 +135,7 @@ MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
     ".svg": "image/svg+xml",
 }
 
@@ -192,6 +193,10 @@ class PageFiles:
         style = join_styles(texts, texts[INDEX])
         style_name = file_name(style, "css")
         index = rewrite_index(texts[INDEX], list(scripts)[-1], style_name)
+        if languages := sorted(Path(name).stem for name in names if name.startswith("static/languages/")):
+            index = index.replace(
+                '<html lang="en"', f'<html lang="en" data-languages="{" ".join(languages)}"'
+            )
         for name, text in {**scripts, style_name: style}.items():
             files[f"static/{name}"] = _page_file(name, text.encode(), IMMUTABLE)
         files[INDEX] = _page_file(INDEX, index.encode(), UNSTORED)

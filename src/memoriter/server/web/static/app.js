@@ -3,7 +3,7 @@
 import { agent, agents, ask, chooseAgent, firstEvent, inAddress, isShown } from "./api.js";
 import { follow, listen, unfollow } from "./events.js";
 import { frame } from "./frame.js";
-import { LANGUAGES, language, number, t, useLanguage } from "./i18n.js";
+import { LANGUAGES, language, languageName, number, t, useLanguage } from "./i18n.js";
 import { help, useKeys } from "./keys.js";
 import { countDrafts } from "./drafts.js";
 import { announce, ended, failure, hushOld, loading, runOffer, sentence } from "./notices.js";
@@ -97,8 +97,9 @@ async function moved() {
   putBack();
 }
 
-function speak(name) {
-  useLanguage(name);
+async function speak(name) {
+  remember("language", name);
+  await useLanguage(name);
   view?.close?.();
   build();
   open();
@@ -159,7 +160,7 @@ function happened(events) {
 /** The actions of the palette. Actions of the open view come first. */
 function actions() {
   const addMemoryHere = () => addMemory((id) => go("memories", id));
-  const other = LANGUAGES.find((name) => name !== language());
+  const others = LANGUAGES.filter((name) => name !== language());
   return [
     ...(view?.actions?.() ?? []),
     { text: t("entry.add"), run: addMemoryHere },
@@ -172,7 +173,7 @@ function actions() {
     ...known.filter((one) => one.name !== agent()).map(({ name }) => ({ text: t("palette.agent", { name }), run: () => switchAgent(name) })),
     { text: t("health.sync"), run: sync },
     { text: t("palette.theme"), run: () => nextTheme() },
-    { text: t("frame.other.language"), run: () => speak(other) },
+    ...others.map((name) => ({ text: languageName(name), run: () => speak(name) })),
     { text: t("help.title"), run: help },
   ];
 }
@@ -198,7 +199,7 @@ function finish() {
 }
 
 async function start() {
-  useLanguage(language());
+  await useLanguage(language());
   const place = remembered("place") ?? (remembered("agent") ? `#/search?${new URLSearchParams({ agent: remembered("agent") })}` : "");
   if (!location.hash && place) history.replaceState(history.state, "", place);
   remember("place", null);

@@ -3,7 +3,7 @@
 import { agent } from "./api.js";
 import { el, fill, icon, measure, rings } from "./dom.js";
 import { isLive } from "./events.js";
-import { LANGUAGES, few, language, number, t } from "./i18n.js";
+import { few, languageName, nextLanguage, number, t } from "./i18n.js";
 import { messageRegion } from "./notices.js";
 import { choice } from "./parts.js";
 import { nextTheme, theme } from "./prefs.js";
@@ -94,7 +94,7 @@ function agentChoice(known, onAgent) {
 }
 
 function switches(onLanguage, onHelp) {
-  const other = LANGUAGES.find((name) => name !== language());
+  const other = nextLanguage();
   const themes = el(
     "button",
     { type: "button", class: "plain", onclick: () => named(nextTheme()) },
@@ -119,7 +119,7 @@ function switches(onLanguage, onHelp) {
         onclick: () => onLanguage(other),
       },
       icon("language"),
-      el("span", {}, t("frame.other.language")),
+      el("span", {}, languageName(other)),
     ),
     themes,
     el(

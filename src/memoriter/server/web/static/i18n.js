@@ -1,33 +1,46 @@
 // The texts of the page in the reader's language, and the formatting of numbers and dates.
 
-import { remember, remembered } from "./prefs.js";
+import { remembered } from "./prefs.js";
 import { WORDS } from "./words.js";
 
-export const LANGUAGES = ["en", "zh"];
-const LOCALES = { en: "en-GB", zh: "zh-CN" };
+const LOCALES = { en: "en-GB", zh: "zh-CN" }; // WORDS has their texts
+// Other languages have a file `languages/TAG.json` with texts by key. The index names them.
+export const LANGUAGES = [...Object.keys(LOCALES), ...(document.documentElement.dataset.languages ?? "").split(" ").filter(Boolean)];
 
 let current = chosen();
+let own = {}; // the texts of a language with a file
 
 function chosen() {
   const kept = remembered("language");
   if (LANGUAGES.includes(kept)) return kept;
-  return (
-    (navigator.languages ?? [navigator.language]).find((tag) => /^(en|zh)/i.test(tag))?.slice(0, 2) ?? "en"
-  );
+  const same = (tag) => LANGUAGES.find((name) => name.toLowerCase() === tag.toLowerCase());
+  const wanted = (navigator.languages ?? [navigator.language]).map((tag) => same(tag) ?? same(tag.split("-")[0]));
+  return wanted.find(Boolean) ?? "en";
 }
 
 export function language() {
   return current;
 }
 
-export function useLanguage(name) {
+/** The language after this one, for the switch. */
+export function nextLanguage() {
+  return LANGUAGES[(LANGUAGES.indexOf(current) + 1) % LANGUAGES.length];
+}
+
+/** The name of a language in itself. */
+export function languageName(name) {
+  return new Intl.DisplayNames([name], { type: "language" }).of(name);
+}
+
+/** Use a language from now on. Texts that its file does not have are English. */
+export async function useLanguage(name) {
+  own = name in LOCALES ? {} : await fetch(`/static/languages/${name}.json`).then((found) => found.json()).catch(() => ({}));
   current = name;
-  remember("language", name);
-  document.documentElement.lang = LOCALES[name];
+  document.documentElement.lang = locale();
 }
 
 export function locale() {
-  return LOCALES[current];
+  return LOCALES[current] ?? current;
 }
 
 /** Add the texts of a view that is loaded later. */
@@ -37,14 +50,18 @@ export function addWords(more) {
 
 /** Return a text with its placeholders replaced. An unknown key returns its last part, because it may be data. */
 export function t(key, values = {}) {
-  const text = WORDS[key]?.[LANGUAGES.indexOf(current)] ?? key.slice(key.indexOf(".") + 1);
+  const text = own[key] ?? WORDS[key]?.[current === "zh" ? 1 : 0] ?? key.slice(key.indexOf(".") + 1);
   return text.replace(/\{(\w+)\}/g, (whole, name) => (name in values ? String(values[name]) : whole));
 }
 
-/** Return the text for a count: `key.one` for one, where it exists. */
+/** Return the text for a count: `key.one` for one, where it exists. Other languages may have `few`, `many` and so on. */
 export function tn(key, count) {
-  const form = count === 1 && `${key}.one` in WORDS ? `${key}.one` : key;
-  return t(form, { n: number(count) });
+  return t(counted(key, count), { n: number(count) });
+}
+
+function counted(key, count) {
+  const form = key in own ? formatter("PluralRules", {}).select(count) : count === 1 ? "one" : "other";
+  return `${key}.${form}` in (key in own ? own : WORDS) ? `${key}.${form}` : key;
 }
 
 // The code and the arguments of the sentences that the gateway has sent, by sentence.
@@ -72,7 +89,7 @@ export function coded(code, details, sentence) {
   for (const [name, value] of Object.entries(details ?? {})) values[name] = argument(value);
   if (values.kind) values.kind = t(`event.${values.kind}`);
   if (values.state) values.state = t(`state.${values.state}`);
-  const text = t(details?.n === 1 && `${key}.one` in WORDS ? `${key}.one` : key, values);
+  const text = t(counted(key, details?.n), values);
   return text.replaceAll("。。", "。").replace(/(?<!\.)\.\.(?!\.)/g, "."); // a reason may be a whole sentence
 }
 

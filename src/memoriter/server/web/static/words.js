@@ -20,7 +20,6 @@ export const WORDS = {
   "frame.live": ["Live", "实时更新"],
   "frame.still": ["Not connected", "未连接"],
   "frame.theme": ["Theme: {theme}", "主题：{theme}"],
-  "frame.other.language": ["中文", "English"],
   "frame.staged": ["{n} waiting for approval", "{n} 条待批准"],
   "theme.system": ["System", "系统"],
   "theme.light": ["Light", "浅色"],
