@@ -316,6 +316,8 @@ export interface Operations {
       agents: string[]
       /** Folders with notes outside of the workspace. */
       notIncluded: string[]
+      /** Settings and files that may run a program, send or read text elsewhere, or trust others. */
+      brings: string[]
       disabled: boolean
       error?: string
       /** A stable name of the error, for programs. */
@@ -338,6 +340,8 @@ export interface Operations {
       agents: string[]
       /** Folders with notes outside of the workspace. */
       notIncluded: string[]
+      /** Settings and files that may run a program, send or read text elsewhere, or trust others. */
+      brings: string[]
       disabled: boolean
       error?: string
       /** A stable name of the error, for programs. */
@@ -358,6 +362,16 @@ export interface Operations {
         bytes: number
         at: number
       }[]
+      /** The last restore by this gateway. */
+      restored: {
+        name: string
+        at: number
+        /** The backup of what was there before. */
+        before: string
+        /** The folder with the files that were replaced. */
+        replaced: string
+        error: string
+      } | null
       disabled: boolean
       error?: string
       /** A stable name of the error, for programs. */
@@ -404,6 +418,45 @@ export interface Operations {
         bytes: number
         at: number
       }[]
+      /** The last restore by this gateway. */
+      restored: {
+        name: string
+        at: number
+        /** The backup of what was there before. */
+        before: string
+        /** The folder with the files that were replaced. */
+        replaced: string
+        error: string
+      } | null
+      disabled: boolean
+      error?: string
+      /** A stable name of the error, for programs. */
+      code?: string
+      /** Values that the error mentions. */
+      details?: Record<string, unknown>
+      /** The code and the arguments of sentences in the result. */
+      codes?: Record<string, unknown>
+    }
+  }
+  /** Restore a backup while the gateway runs. It verifies the backup, backs up what is there, restarts with the files of the backup, and keeps those that it replaces. Requests wait meanwhile; `backups.list` has the result. */
+  "backups.restore": {
+    arguments: {
+      /** The name of the file. */
+      name: string
+      /** Restore also the settings and files that `backups.check` names in `brings`. */
+      accept?: boolean
+    }
+    result: {
+      name: string
+      path: string
+      bytes: number
+      files: number
+      notes: number
+      agents: string[]
+      /** Folders with notes outside of the workspace. */
+      notIncluded: string[]
+      /** Settings and files that may run a program, send or read text elsewhere, or trust others. */
+      brings: string[]
       disabled: boolean
       error?: string
       /** A stable name of the error, for programs. */

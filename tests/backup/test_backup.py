@@ -115,6 +115,16 @@ def test_items_of_frameworks_are_restored(filled: Memory, home: Path, tmp_path: 
     assert item.value == {"cups": 3}
 
 
+def test_settings_in_braces_are_restored_with_the_new_folder_of_the_notes(
+    filled: Memory, home: Path, tmp_path: Path
+) -> None:
+    (home / "config.yaml").write_text('{"search": {"max_results": 4}}', "utf-8")
+    create(settings_of(filled, home), tmp_path / "backup.zip")
+    restore(tmp_path / "backup.zip", home=tmp_path / "new", workspace=tmp_path / "notes")
+    settings = load(arguments={"home": tmp_path / "new"}, environ={}, cwd=tmp_path)
+    assert (settings.workspace, settings.search.max_results) == (tmp_path / "notes", 4)
+
+
 def test_derived_files_and_locks_are_left_out(filled: Memory, home: Path, tmp_path: Path) -> None:
     create(settings_of(filled, home), tmp_path / "memory.zip")
     names = sorted(zipfile.ZipFile(tmp_path / "memory.zip").namelist())

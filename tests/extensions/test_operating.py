@@ -83,9 +83,15 @@ def test_a_backup_is_made_checked_read_in_parts_and_deleted(
 
 @pytest.mark.parametrize("name", ["../config.yaml", "memoriter-1.zip", "/etc/passwd", "config.yaml"])
 def test_only_backups_are_read_or_deleted(memory: Memory, name: str) -> None:
-    for operation in ("backups.read", "backups.check", "backups.remove"):
+    for operation in ("backups.read", "backups.check", "backups.remove", "backups.restore"):
         assert "There is no backup" in ask(memory, operation, name=name)["error"]
     assert (memory.settings.home / "config.yaml").is_file()
+
+
+def test_only_a_gateway_restores_a_backup(memory: Memory) -> None:
+    made = ask(memory, "backups.create")
+    said = ask(memory, "backups.restore", name=made["name"])["error"]
+    assert f"Run `memoriter restore {made['path']} --force`" in said
 
 
 def test_settings_are_listed_changed_and_reset_and_comments_stay(memory: Memory) -> None:

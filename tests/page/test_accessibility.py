@@ -152,6 +152,49 @@ def test_dialogs_of_several_memories_and_files_have_no_problems(
         page.keyboard.press("Escape")
 
 
+@pytest.mark.parametrize("width", [320, 1280], ids=["phone", "desk"])
+def test_dialogs_of_things_and_of_operate_have_no_problems(
+    width: int, axe: str, gateway: Served, visit: Visit
+) -> None:
+    page = visit(
+        gateway, "#/about/Fern", viewport={"width": width, "height": 860}, reduced_motion="reduce"
+    ).page
+    dialog, wrong = page.get_by_role("dialog"), {}
+
+    def look(name: str, *, leave: bool = True) -> None:
+        if found := problems(page, axe):
+            wrong[name] = found
+        if leave:
+            page.keyboard.press("Escape")
+            expect(dialog).to_have_count(0)
+
+    for action in ("join", "correct", "forget"):
+        page.locator(f"[data-do={action}]").first.click()
+        expect(dialog.get_by_role("button").last).to_be_visible()
+        look(action)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("Why did you")
+    page.keyboard.press("Enter")
+    dialog.get_by_role("textbox").fill("The launch is in March")
+    page.keyboard.press("Control+Enter")
+    expect(dialog.locator(".considered, .nothing").first).to_be_visible()
+    look("why")
+    page.goto(f"{gateway.address}/#/operate")
+    page.locator("[data-do=token]").click()
+    look("new token", leave=False)
+    dialog.get_by_label("Name").fill(f"phone {width}")
+    page.keyboard.press("Control+Enter")
+    expect(dialog.locator("pre")).to_be_visible()
+    look("token")
+    page.locator("[data-card=tokens] li", has_text=f"phone {width}").locator("[data-do=revoke]").click()
+    look("revoke")
+    page.locator("[data-do=backup]").click()
+    page.locator("[data-do=restore]").first.click()
+    expect(dialog.get_by_role("button", name="Restore", exact=True)).to_be_visible()
+    look("restore")
+    assert wrong == {}
+
+
 def test_a_conflict_about_a_memory_has_no_problems(axe: str, gateway: Served, visit: Visit) -> None:
     entry = gateway.ask("entries.add", text="The ferry leaves at eight")["entry"]["id"]
     page = visit(gateway, f"#/memories/{entry}", reduced_motion="reduce").page

@@ -62,12 +62,30 @@ def test_a_backup_is_made_verified_downloaded_and_deleted(gateway: Served, visit
         rows.get_by_role("button", name="Download").click()
     with zipfile.ZipFile(waiting.value.path()) as archive:
         assert any(name.endswith("MEMORY.md") for name in archive.namelist())
-    rows.get_by_role("button", name="Restore …").click()
-    expect(page.locator("dialog pre")).to_contain_text("memoriter restore")
-    expect(page.locator("dialog pre")).to_contain_text(rows.get_attribute("data-id") or "no file")
-    page.locator("dialog").get_by_role("button", name="Close").last.click()
     rows.get_by_role("button", name="Delete").click()
     expect(rows).to_have_count(0)
+
+
+def test_a_backup_is_restored_while_the_gateway_runs(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/operate").page
+    card, dialog = page.locator("[data-card=backups]"), page.get_by_role("dialog")
+    card.get_by_role("button", name="Back up now").click()
+    rows = card.locator(".operate-rows > li")
+    expect(rows).to_have_count(1)
+    name = rows.get_attribute("data-id")
+    gateway.ask("entries.add", text="Coffee at nine")
+    rows.get_by_role("button", name="Restore …").click()
+    expect(dialog).to_contain_text("1 of them notes")
+    dialog.get_by_role("button", name="Restore", exact=True).click()
+    expect(page.locator(".said")).to_contain_text("The backup is restored")
+    expect(dialog).to_have_count(0)
+    assert [one["text"] for one in gateway.ask("entries.list")["entries"]] == ["Tea at four"]
+    expect(rows).to_have_count(2)  # and what was there before
+    rows.first.get_by_role("button", name="Restore …").click()
+    dialog.get_by_role("button", name="Restore", exact=True).click()
+    expect(rows).to_have_count(3)
+    expect(card.locator(f"[data-id='{name}']")).to_be_visible()
+    assert len(gateway.ask("entries.list")["entries"]) == 2
 
 
 def test_a_setting_is_explained_changed_and_changed_back(gateway: Served, visit: Visit) -> None:

@@ -61,7 +61,7 @@ def test_operations_that_write_need_write_or_admin_access() -> None:
     notes = ("text", "put", "waiting", "approve", "remove", "restore")
     operating = {
         "tokens": ("list", "create", "revoke"),
-        "backups": ("list", "create", "check", "read", "remove"),
+        "backups": ("list", "create", "check", "read", "restore", "remove"),
         "hosts": ("list",),
         "settings": ("list", "set"),
     }

@@ -113,6 +113,7 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("backups.list", {}),
     ("backups.check", {"name": "no such"}),
     ("backups.read", {"name": "no such"}),
+    ("backups.restore", {"name": "no such"}),
     ("backups.remove", {"name": "no such"}),
     ("hosts.list", {}),
     ("notes.remove", {"path": "memory/no such.md", "version": EMPTY}),
@@ -144,7 +145,10 @@ def test_results_match_the_output_schema(toolbox: Toolbox) -> None:
         "memory: There is no entry 'no such'.",
         "inbox.foresee: There is no entry 'no such'.",
         "tokens.revoke: Token 'no such' not found. `memoriter token list` lists all tokens.",
-        *(f"backups.{name}: There is no backup 'no such'." for name in ("check", "read", "remove")),
+        *(
+            f"backups.{name}: There is no backup 'no such'."
+            for name in ("check", "read", "restore", "remove")
+        ),
         "notes.remove: 'memory/no such.md' does not exist.",
         "notes.restore: `id` must be the id of a deleted note.",
     ]

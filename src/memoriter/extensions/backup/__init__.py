@@ -32,6 +32,7 @@ extension = Extension(
             ("create", "create"),
             ("check", "check"),
             ("read", "read"),
+            ("restore", "restore"),
             ("remove", "remove"),
         )
     },

@@ -69,12 +69,17 @@ def check_size(archive: Archive, home: Path) -> None:
 
 def check_consent(archive: Archive, home: Path) -> None:
     """Refuse a backup that brings programs, addresses, folders or rules of trust, and name them."""
-    if brought := [*_foreign_settings(archive, home), *_foreign_files(archive.manifest)]:
+    if brought := brings(archive, home):
         shown = ", ".join(brought[:10]) + (f" and {len(brought) - 10} more" if len(brought) > 10 else "")
         raise BackupError(
             f"{archive.path} brings what may run a program, send or read text elsewhere, or trust others: {shown}. "
             "If you trust its author, restore it with --yes."
         )
+
+
+def brings(archive: Archive, home: Path) -> list[str]:
+    """Return the settings and files of a backup that need the owner's consent."""
+    return [*_foreign_settings(archive, home), *_foreign_files(archive.manifest)]
 
 
 def _foreign_settings(archive: Archive, home: Path) -> Iterator[str]:

@@ -1,16 +1,22 @@
-"""The operations `backups.*`: backups in the folder `backups` of the home. To restore one, a person runs a command."""
+"""The operations `backups.*`: backups in the folder `backups` of the home.
+
+A restore replaces files that are open. So the gateway shuts down in order, restores, and serves again.
+"""
 
 from __future__ import annotations
 
 import base64
 import re
 import time
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from memoriter.errors import NotFound
+from memoriter import logs
+from memoriter.errors import BackupError, MemoriterError, NotFound
 from memoriter.files import durable
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Arguments, Call, Count, Shape, operation
@@ -18,8 +24,12 @@ from memoriter.tools.tool import Arguments, Call, Count, Shape, operation
 if TYPE_CHECKING:
     from memoriter.memory import Memory
 
+log = logs.get("backup")
+
 #: Bytes in one answer of `backups.read`.
 PIECE = 3_000_000
+#: The last restore of each home, by a gateway of this process.
+_restored: dict[Path, RestoredJson] = {}
 _NAME = re.compile(r"memoriter-[\d-]+\.zip")
 
 
@@ -32,16 +42,36 @@ class BackupJson(Shape):
     at: float
 
 
+class RestoredJson(Shape):
+    """The result of a restore."""
+
+    name: str
+    at: float
+    before: str = Field(default="", description="The backup of what was there before.")
+    replaced: str = Field(default="", description="The folder with the files that were replaced.")
+    error: str = ""
+
+
 class BackupsResult(Shape):
     """The backups, newest first."""
 
     backups: list[BackupJson] = Field(default=[])
+    restored: RestoredJson | None = Field(default=None, description="The last restore by this gateway.")
 
 
 class NameArguments(Arguments):
     """Arguments of an operation on one backup."""
 
     name: str = Field(max_length=100, description="The name of the file.")
+
+
+class RestoreArguments(NameArguments):
+    """Arguments of `backups.restore`."""
+
+    accept: bool = Field(
+        default=False,
+        description="Restore also the settings and files that `backups.check` names in `brings`.",
+    )
 
 
 class ReadArguments(NameArguments):
@@ -60,6 +90,10 @@ class CheckedResult(Shape):
     notes: Count = 0
     agents: list[str] = Field(default=[])
     not_included: list[str] = Field(default=[], description="Folders with notes outside of the workspace.")
+    brings: list[str] = Field(
+        default=[],
+        description="Settings and files that may run a program, send or read text elsewhere, or trust others.",
+    )
 
 
 class PieceResult(Shape):
@@ -81,9 +115,7 @@ def create(call: Call[NoArguments]) -> CheckedResult:
     from memoriter import __version__
     from memoriter.extensions.backup.creating import create as create_backup
 
-    folder = _folder(call.memory)
-    durable.make_folder(folder)
-    path = folder / f"memoriter-{time.strftime('%Y-%m-%d-%H%M%S')}.zip"
+    path = _new_file(call.memory)
     report = create_backup(call.memory.settings, path, version=__version__)
     return CheckedResult(
         name=path.name,
@@ -100,13 +132,19 @@ def create(call: Call[NoArguments]) -> CheckedResult:
 def check(call: Call[NameArguments]) -> CheckedResult:
     """Compare every file of a backup with its digest, and say what the backup contains."""
     from memoriter.extensions.backup.archive import open_archive
+    from memoriter.extensions.backup.checking import brings
 
     path = _file(call.memory, call.arguments.name)
     with open_archive(path) as archive:
-        files = sum(1 for _ in archive.verify())
-        notes, agents = archive.manifest.notes, list(archive.manifest.agents)
-    size = path.stat().st_size
-    return CheckedResult(name=path.name, path=str(path), bytes=size, files=files, notes=notes, agents=agents)
+        return CheckedResult(
+            name=path.name,
+            path=str(path),
+            files=sum(1 for _ in archive.verify()),
+            bytes=path.stat().st_size,
+            notes=archive.manifest.notes,
+            agents=list(archive.manifest.agents),
+            brings=brings(archive, call.memory.settings.home),
+        )
 
 
 @operation("backups.read", owner_only=True)
@@ -119,6 +157,43 @@ def read(call: Call[ReadArguments]) -> PieceResult:
     following = start + len(piece)
     more = following < path.stat().st_size
     return PieceResult(data=base64.b64encode(piece).decode(), next=following if more else None)
+
+
+@operation("backups.restore", read_only=False, destructive=True, owner_only=True)
+def restore(call: Call[RestoreArguments]) -> CheckedResult:
+    """Restore a backup while the gateway runs. It verifies the backup, backs up what is there, restarts with the
+    files of the backup, and keeps those that it replaces. Requests wait meanwhile; `backups.list` has the result."""
+    from memoriter import __version__
+    from memoriter.extensions.backup.creating import create as create_backup
+    from memoriter.extensions.backup.restoring import restore as restore_backup
+    from memoriter.extensions.serving.server import serving
+
+    settings, arguments = call.memory.settings, call.arguments
+    home, path = settings.home, _file(call.memory, arguments.name)
+    gateway = serving(home)
+    if gateway is None or settings.store.is_shared:
+        raise BackupError(
+            f"Only a gateway with its memory in files can do this. Run `memoriter restore {path} --force`."
+        )
+    restore_now = partial(
+        restore_backup, path, home=home, workspace=settings.workspace, force=True, accept=arguments.accept
+    )
+    found = restore_now(dry_run=True)
+    before = create_backup(settings, _new_file(call.memory), version=__version__).path.name
+
+    def work() -> None:
+        replaced, wrong = None, ""
+        try:
+            replaced = restore_now().replaced
+        except (MemoriterError, OSError) as error:
+            log.exception("%s was not restored", path)
+            wrong = str(error)
+        _restored[home] = RestoredJson(
+            name=path.name, at=time.time(), before=before, replaced=str(replaced or ""), error=wrong
+        )
+
+    gateway.restart(work)
+    return CheckedResult(name=path.name, files=found.files, notes=found.notes, agents=list(found.agents))
 
 
 @operation("backups.remove", read_only=False, destructive=True, owner_only=True)
@@ -135,11 +210,20 @@ def _listed(memory: Memory) -> BackupsResult:
         BackupJson(name=file.name, path=str(file), bytes=stat.st_size, at=stat.st_mtime)
         for file, stat in files
     ]
-    return BackupsResult(backups=sorted(found, key=lambda one: -one.at))
+    ordered = sorted(found, key=lambda one: -one.at)
+    return BackupsResult(backups=ordered, restored=_restored.get(memory.settings.home))
 
 
 def _folder(memory: Memory) -> Path:
     return memory.settings.home / "backups"
+
+
+def _new_file(memory: Memory) -> Path:
+    """Return the path of a new backup, with the time in its name."""
+    durable.make_folder(_folder(memory))
+    stem = f"memoriter-{time.strftime('%Y-%m-%d-%H%M%S')}"
+    names = (f"{stem}{f'-{number}' if number else ''}.zip" for number in count())
+    return next(path for name in names if not (path := _folder(memory) / name).exists())
 
 
 def _file(memory: Memory, name: str) -> Path:

@@ -18,6 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import yaml
+
 from memoriter.config.loading import RESTORE_MARKER, check_text
 from memoriter.errors import BackupError, ConfigError, NotFound, PathRefused
 from memoriter.extensions.backup.archive import CONFIG, Archive, open_archive
@@ -276,6 +278,8 @@ def _with_places(text: str, home: Path, notes: Path) -> str:
         settings = check_text(home / CONFIG, text)
     except ConfigError:
         return text  # the owner can fix it; `doctor` says what is wrong
+    if text.lstrip().startswith("{"):  # settings in braces cannot be edited line by line
+        text = yaml.safe_dump(yaml.safe_load(text), allow_unicode=True, sort_keys=False)
     if notes != home / "workspace" or settings.origin("workspace") != "default":
         text = set_value(text, "workspace", str(notes))
     for key in ("home", "entries.database", "entries.index_folder"):

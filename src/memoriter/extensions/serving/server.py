@@ -10,12 +10,15 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import uvicorn
 
+from memoriter import logs
+from memoriter.config import load as load_settings
 from memoriter.errors import MemoriterError, NotFound
 from memoriter.files.platform import is_alive
 from memoriter.server.http.auth import is_unspecified, make_private_folder, url_host, write_json
@@ -23,6 +26,8 @@ from memoriter.server.http.gateway import Gateway
 
 if TYPE_CHECKING:
     from memoriter.server.http.gateway import SettingsLoader
+
+log = logs.get("http.server")
 
 BACKLOG = 1024
 #: Time for a gateway that is listed as running to accept a connection.
@@ -85,11 +90,15 @@ class GatewayServer:
 
     def __init__(self, load: SettingsLoader, *, clock: Callable[[], float] = time.monotonic) -> None:
         options = load.settings.gateway
-        self._home = load.settings.home
+        self._load, self._clock = load, clock
         self._socket = listen(options.host, options.port)
-        port = self._socket.getsockname()[1]
-        self.address = local_address(options.host, port)
-        self.gateway = Gateway(load, port=port, clock=clock)
+        self._port: int = self._socket.getsockname()[1]
+        self._between: Callable[[], None] | None = None
+        self.address = local_address(options.host, self._port)
+        self._prepare()
+
+    def _prepare(self) -> None:
+        self.gateway = Gateway(self._load, port=self._port, clock=self._clock)
         config = uvicorn.Config(
             self.gateway.asgi,
             http="h11",  # the same parser on every machine
@@ -106,12 +115,54 @@ class GatewayServer:
     def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Serve until a signal arrives or `stop` is called."""
         self.gateway.on_ready = on_ready
-        with contextlib.closing(self._socket), listed_as_running(self._home, self.address):
-            self._server.run(sockets=[self._socket])
+        home = self._load.settings.home
+        with contextlib.closing(self._socket), listed_as_running(home, self.address), self._known(home):
+            while True:
+                # Uvicorn closes its copy of the socket. Ours stays open, so that requests wait during a restart.
+                self._server.run(sockets=[self._socket.dup()])
+                if self._between is None:
+                    return
+                work, self._between = self._between, None
+                work()
+                self._reload()
+                self._prepare()
 
     def stop(self) -> None:
         """Shut down in order. Any thread may call this."""
+        self._between = None
         self._server.should_exit = True
+
+    def restart(self, work: Callable[[], None]) -> None:
+        """Shut down in order, do this work while no memory is open, and serve again. Any thread may call this."""
+        self._between = work
+        self._server.should_exit = True
+
+    def _reload(self) -> None:
+        """Load the settings again. With wrong ones, the gateway keeps those that it has, and each agent says so."""
+        arguments = {**self._load.arguments, "home": self._load.settings.home}
+        try:
+            settings = load_settings(config=self._load.config, arguments=arguments)
+        except MemoriterError as error:
+            log.warning("the settings of the gateway are unchanged: %s", error)
+        else:
+            self._load = replace(self._load, settings=settings)
+
+    @contextlib.contextmanager
+    def _known(self, home: Path) -> Iterator[None]:
+        _serving[home] = self
+        try:
+            yield
+        finally:
+            _serving.pop(home, None)
+
+
+#: The gateways of this process, by their homes.
+_serving: dict[Path, GatewayServer] = {}
+
+
+def serving(home: Path) -> GatewayServer | None:
+    """Return the gateway of this process on a home."""
+    return _serving.get(home)
 
 
 def local_address(host: str, port: int) -> str:

@@ -73,7 +73,7 @@ export function operateView(main) {
       event.currentTarget.disabled = true;
       await act("backups.create", {}, (made) => t("backups.made", { name: made.name, files: tn("count.files", made.files), notes: number(made.notes) }));
     };
-    const check = ({ name }) => act("backups.check", { name }, (found) => t("backups.checked", { files: tn("count.files", found.files), notes: number(found.notes), agents: found.agents.join(", ") }));
+    const check = ({ name }) => act("backups.check", { name }, contents);
     return card(
       "backups",
       backups.length > 0 &&
@@ -83,7 +83,7 @@ export function operateView(main) {
             [el("b", {}, moment(one.at)), bytes(one.bytes)],
             button("check", t("backups.check"), () => check(one)),
             button("download", t("export.open"), () => download(one)),
-            button("restore", t("backups.restore"), () => restoring(one)),
+            button("restore", t("backups.restore"), () => restoring(one, () => load({ quiet: true }))),
             button("delete", t("backups.delete"), () => act("backups.remove", { name: one.name }, () => t("backups.deleted")), "quiet danger-text"),
           ]),
         ),
@@ -185,22 +185,38 @@ async function download({ name, bytes: size }) {
   }
 }
 
-function restoring({ path }) {
-  const fillIn = (body, close) =>
-    body.append(
-      el(
-        "div",
-        { class: "stack" },
-        el("p", {}, t("backups.restore.how")),
-        command(`memoriter restore ${quoted(path)} --force`),
-        el("p", { class: "hint" }, t("backups.restore.hint")),
-        el("div", { class: "dialog-actions" }, el("button", { type: "button", class: "primary", onclick: close }, t("do.close"))),
-      ),
-    );
-  dialog(t("backups.restore.title"), fillIn, { wide: true });
+/** Say what a backup contains, and restore it. The gateway restarts meanwhile, and requests wait for it. */
+function restoring({ name, at }, done) {
+  dialog(t("backups.restore.title", { at: moment(at) }), async (body, close) => {
+    fill(body, loading());
+    const found = await ask("backups.check", { name }).catch((error) => fill(body, failure(error, () => (close(), restoring({ name, at }, done)))));
+    if (!found) return;
+    const trusted = el("input", { type: "checkbox", required: true });
+    const asked = found.brings.length > 0 && [el("p", {}, t("backups.brings")), el("ul", {}, found.brings.map((one) => el("li", {}, el("code", {}, one)))), el("label", {}, trusted, " ", t("backups.trusted"))];
+    const run = async () => {
+      await ask("backups.restore", { name, accept: trusted.checked });
+      const { error, before } = await restored(name);
+      if (error) throw new Error(error);
+      close();
+      announce(t("backups.restored", { name: before }));
+      done();
+    };
+    const said = [el("p", {}, contents(found)), el("p", { class: "hint" }, t("backups.restore.hint"))];
+    fill(body, form([said, asked].flat().filter(Boolean), t("backups.restore.now"), run, close, { danger: true }));
+    body.querySelector("[type=submit]").focus();
+  });
 }
 
-const quoted = (path) => (/^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`);
+const contents = (found) => t("backups.checked", { files: tn("count.files", found.files), notes: number(found.notes), agents: found.agents.join(", ") });
+
+/** Ask until the gateway has restored a backup. A request may fail while the gateway shuts down. */
+async function restored(name) {
+  for (;;) {
+    const last = await ask("backups.list").then((found) => found.restored, (error) => (error.status === 401 ? Promise.reject(error) : null));
+    if (last?.name === name) return last;
+    await new Promise((ready) => setTimeout(ready, 200));
+  }
+}
 
 function moveCard() {
   const steps = [[t("move.backup")], [t("move.install"), command("pip install memoriter")], [t("move.restore"), command("memoriter restore memoriter-….zip")], [t("move.connect"), command("memoriter install")]];

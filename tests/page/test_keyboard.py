@@ -1,0 +1,100 @@
+"""The owner works without a mouse: each control is reached by Tab, shows that it has the focus, and works."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from serving import Served, served
+
+expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Locator, Page
+
+    from conftest import Visit
+
+pytestmark = pytest.mark.integration
+
+#: More stops than any view of these tests has.
+MAX_STOPS = 120
+HAS_RING = """(one) => {
+  const style = getComputedStyle(one);
+  return style.outlineStyle !== "none" || style.boxShadow !== "none";
+}"""
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("keyboard"), {"embedding": {"provider": "none"}}) as running:
+        running.write("memory/cat.md", "# Cat\n\n- Doubao eats at seven\n")
+        running.ask("memory.sync")
+        running.ask("entries.add", text="Doubao is a grey cat")
+        running.ask("recall", query="Doubao is a grey cat")
+        yield running
+
+
+def tab_to(page: Page, wanted: Locator) -> None:
+    """Press Tab until the element has the focus. It must show that."""
+    expect(wanted).to_be_visible()
+    for _ in range(MAX_STOPS):
+        page.keyboard.press("Tab")
+        if wanted.evaluate("(one) => one === document.activeElement"):
+            assert wanted.evaluate(HAS_RING)
+            return
+    raise AssertionError(f"Tab does not reach {wanted}")
+
+
+def test_a_thing_is_found_and_corrected_everywhere(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/search", live=False).page
+    dialog = page.get_by_role("dialog")
+    tab_to(page, page.locator("nav [data-view=about]"))
+    page.keyboard.press("Enter")
+    tab_to(page, page.locator(".thing", has_text="Doubao"))
+    page.keyboard.press("Enter")
+    tab_to(page, page.locator("[data-do=correct]"))
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_label("Right words")).to_be_focused()
+    page.keyboard.type("Dudu")
+    page.keyboard.press("Control+Enter")
+    expect(dialog.locator(".receipt")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Close").last).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("u")
+    expect(page.locator(".said")).to_contain_text("undone")
+
+
+def test_a_sentence_of_the_agent_is_explained(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/recalls", live=False).page
+    dialog = page.get_by_role("dialog")
+    tab_to(page, page.locator("[data-do=why]"))
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("textbox")).to_be_focused()
+    page.keyboard.type("Your cat Doubao is grey")
+    page.keyboard.press("Control+Enter")
+    tab_to(page, dialog.locator("[data-do=correct]").first)
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+
+
+def test_a_token_is_made_and_a_backup_restored(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/operate", live=False).page
+    dialog = page.get_by_role("dialog")
+    tab_to(page, page.locator("[data-do=token]"))
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_label("Name")).to_be_focused()
+    page.keyboard.type("laptop")
+    page.keyboard.press("Control+Enter")
+    expect(dialog.locator("pre")).to_be_visible()
+    expect(dialog.get_by_role("button", name="Close").last).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-card=tokens] li")).to_contain_text(["laptop"])
+    tab_to(page, page.locator("[data-do=backup]"))
+    page.keyboard.press("Enter")
+    tab_to(page, page.locator("[data-do=restore]").first)
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("button", name="Restore", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".said")).to_contain_text("The backup is restored")
