@@ -36,6 +36,7 @@ Kind = Literal[
     "engines",
     "rerankers",
     "readers",
+    "transcripts",
     "importers",
     "hosts",
     "commands",
@@ -94,6 +95,9 @@ class Extension:
     rerankers: Mapping[str, Offer] = field(default_factory=dict)
     #: Functions that take the bytes of a file and return its text and a remark, or raise `SourceError`.
     readers: Mapping[str, Offer] = field(default_factory=dict)
+    #: Functions that take a record of a transcript and return the message in it, with ``role`` and ``content``. They
+    #: return None if the record has another format, and an empty ``role`` for what the host wrote itself.
+    transcripts: Mapping[str, Offer] = field(default_factory=dict)
     importers: Mapping[str, Offer] = field(default_factory=dict)
     hosts: Mapping[str, Offer] = field(default_factory=dict)
     commands: Mapping[str, Offer] = field(default_factory=dict)
@@ -115,6 +119,9 @@ class Extension:
     settings: Mapping[str, str] = field(default_factory=dict)
     #: Environment variables that other tools use too, with the settings that they set.
     variables: Mapping[str, str] = field(default_factory=dict)
+    #: Beginnings of the names of other variables that change what it does. The resident process serves only callers
+    #: that have the same values.
+    environment: Sequence[str] = ()
     #: Names of settings in other programs: a setting of ours, or "package.module:function" that returns settings by
     #: name for a value.
     other_names: Mapping[str, str] = field(default_factory=dict)

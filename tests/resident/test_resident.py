@@ -255,8 +255,8 @@ def test_an_idle_process_computes_missing_vectors_before_it_ends(
         monkeypatch.setenv(name, value)
     with memoriter.open(home.workspace, home=home.path) as memory:
         assert memory.sync(vectors_s=0).pending == 1
-    request = {"operation": "index", "arguments": {}, "caller": client.describe_caller({})}
-    wait_for_end(int(str(client.Connection(str(home.path)).ask(request)["pid"])))
+    request = {"operation": "index", "arguments": {}}
+    wait_for_end(int(str(client.Connection(str(home.path)).ask(request, {})["pid"])))
     with memoriter.open(home.workspace, home=home.path) as memory:
         assert (memory.status().embedded, memory.status().chunks) == (1, 1)
 

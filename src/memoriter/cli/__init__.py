@@ -126,7 +126,7 @@ def _report_usage(error: typer.TyperException, arguments: Sequence[str]) -> int:
     if context is not None:
         sys.stderr.write(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n\n")
     sys.stderr.write(f"Error: {message}\n")
-    # Claude Code treats status 2 as a veto. It may have called a hook with a wrong option before the first word.
+    # Some hosts treat status 2 as a veto. They may have called a hook with a wrong option before the first word.
     is_unknown = context is None or context.parent is None
     return 1 if is_unknown and "hook" in arguments else error.exit_code
 

@@ -138,7 +138,8 @@ class GlobalOptions:
 
 # ---- help ------------------------------------------------------------------------------------------------------
 
-#: Commands with one line about each, by group and in order. Those of other extensions follow.
+#: Commands with one line about each, by group and in order. Those of other extensions follow. An extension may have the
+#: line of its command.
 GROUPS: dict[str, dict[str, str]] = {
     "Notes": {
         "init": "Set up a folder of notes and index it.",
@@ -164,7 +165,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "import": "Import an export, or the memory of another program.",
     },
     "Agents": {
-        "install": "Connect an agent, such as Claude Code, Codex or Cursor.",
+        "install": "",
         "uninstall": "Undo what `install` changed.",
         "recall": "Show what would be added to an agent's prompt.",
         "recalls": "List what was added to prompts.",
@@ -217,7 +218,8 @@ def grouped_commands() -> dict[str, dict[str, str]]:
 
     groups = {title: dict(commands) for title, commands in GROUPS.items()}
     for name, offer in offers("commands").items():
-        groups.setdefault(offer.group or "Other", {}).setdefault(name, offer.summary)
+        group = groups.setdefault(offer.group or "Other", {})
+        group[name] = group.get(name) or offer.summary
     return groups
 
 

@@ -118,8 +118,7 @@ class SessionSettings(Section):
     enabled: bool = Field(default=True, description="Index session transcripts as well as notes.")
     paths: tuple[Path, ...] = Field(
         default=(),
-        description="More folders or files of transcripts, such as `~/.claude/projects` or "
-        "`~/.openclaw/agents/main/sessions`.",
+        description="More folders or files of transcripts, such as `~/.claude/projects`.",
     )
     delta_bytes: Whole = Field(
         default=100_000,

@@ -19,7 +19,7 @@ class ResidentSettings(Section):
 
     enabled: bool = Field(
         default=True,
-        description="Whether hooks of Claude Code and commands such as `search` start and use it. Without it, each "
+        description="Whether hooks and commands such as `search` start and use it. Without it, each "
         "of them opens the memory again.",
     )
     idle_minutes: Number = Field(

@@ -168,7 +168,7 @@ class ScopeRuleSettings(Section):
 
 
 def _flat_rule(value: object) -> object:
-    """Flatten a rule in OpenClaw's form: conditions below `match`, with names in camelCase."""
+    """Flatten a rule with conditions below `match` and names in camelCase."""
     if not isinstance(value, dict):
         return value
     match = value.get("match")

@@ -249,7 +249,8 @@ _ID_NAMESPACE = uuid.UUID("9d7f6f0e-4f0b-5a53-8a53-7f2a1b6c0d11")
 #: Categories of other programs that mean one of our types.
 _CATEGORIES = {"user_preferences": "user_preference", "family": "relationship", "technology": "fact"}
 _TEXTS = ("memory", "text", "content", "statement", "fact")
-_LISTS = ("results", "memories", "entries", "data", "items")
+#: Names of the list of statements in a file of another program.
+LISTS = ("results", "memories", "entries", "data", "items")
 
 
 def read(text: str, *, at: float, invalid: list[str] | None = None) -> Iterator[EntryLine]:
@@ -282,7 +283,7 @@ def _entries(whole: Any, at: float, invalid: list[str] | None) -> Iterator[Entry
 
 def _records(whole: Any) -> Iterable[Any]:
     if isinstance(whole, dict):
-        name = next((name for name in _LISTS if isinstance(whole.get(name), list)), None)
+        name = next((name for name in LISTS if isinstance(whole.get(name), list)), None)
         if name is None:
             raise WriteError("Nothing was imported. The JSON contains no list of memories.")
         whole = whole[name]
@@ -321,7 +322,7 @@ def _entry(record: Any, at: float) -> Entry:
 
 def _source(record: Mapping[str, Any]) -> str:
     """Return where a record comes from: ``import``, with the name of the program if it is known."""
-    program = record.get("source") or ("mem0" if "memory" in record else "")
+    program = record.get("source")
     return f"{IMPORTED}:{program}"[:64] if program else IMPORTED
 
 

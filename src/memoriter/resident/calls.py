@@ -48,8 +48,8 @@ def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
             {
                 "operation": "command",
                 "arguments": {"arguments": list(arguments)},
-                "caller": client.describe_caller(line.options),
-            }
+            },
+            line.options,
         )
     except (Unavailable, OSError):
         return None
@@ -99,8 +99,8 @@ def answer_hook(command: HookCommand, arguments: Sequence[str]) -> None:
                     "data": data.decode("utf-8", "surrogateescape"),
                     "deadline_s": until - time.monotonic(),
                 },
-                "caller": client.describe_caller(command.options),
-            }
+            },
+            command.options,
         )
 
     try:

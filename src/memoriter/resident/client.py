@@ -24,7 +24,7 @@ from memoriter.resident.command_line import find_config, find_home
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import _socket
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 #: The setting as a variable. Without it, `config.yaml` decides.
 SWITCH = "MEMORITER_RESIDENT__ENABLED"
@@ -39,8 +39,7 @@ HANGING_S = 60.0
 LOOPBACK_S = 0.5
 
 #: Variables that change what a process does, besides our settings. A caller with other values is not served.
-DECISIVE = ("HOME", "USERPROFILE", "TZ", "CLAUDE_CONFIG_DIR")
-DECISIVE_PREFIXES = ("OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "VOYAGE_", "OLLAMA_")
+DECISIVE = ("HOME", "USERPROFILE", "TZ")
 DECISIVE_SUFFIXES = ("_PROXY", "_proxy", "_CA_BUNDLE", "_CERT_FILE", "_CERT_DIR", "_API_KEY")
 #: Variables that only change how an answer is printed.
 PRINTING = ("TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "PAGER")
@@ -54,9 +53,12 @@ class Declined(Exception):
     """The resident process does not serve this caller, who does the work itself."""
 
 
-def is_decisive(name: str) -> bool:
-    """Return whether callers with different values of this variable need different processes."""
-    return name in DECISIVE or name.startswith(DECISIVE_PREFIXES) or name.endswith(DECISIVE_SUFFIXES)
+def is_decisive(name: str, prefixes: Sequence[str]) -> bool:
+    """Return whether callers with different values of this variable need different processes.
+
+    ``prefixes`` are the beginnings of the variables of extensions.
+    """
+    return name in DECISIVE or name.startswith(tuple(prefixes)) or name.endswith(DECISIVE_SUFFIXES)
 
 
 def wait_s() -> float:
@@ -106,13 +108,15 @@ def identity() -> str:
     return f"{__version__} {os.path.dirname(__file__)} {sys.prefix}"  # noqa: PTH120
 
 
-def describe_caller(options: Mapping[str, str]) -> dict[str, object]:
+def describe_caller(options: Mapping[str, str], prefixes: Sequence[str]) -> dict[str, object]:
     """Return what a request carries of its caller: folder, variables, settings file and terminal."""
     environ = os.environ
     shown = {
         name: value
         for name, value in environ.items()
-        if name.startswith("MEMORITER_") or name in ("STORAGE_DIR", "MEMORY_DIR") or is_decisive(name)
+        if name.startswith("MEMORITER_")
+        or name in ("STORAGE_DIR", "MEMORY_DIR")
+        or is_decisive(name, prefixes)
     }
     return {
         "cwd": os.getcwd(),  # noqa: PTH109
@@ -166,9 +170,15 @@ class Connection:
                 "belongs to another installation" if is_process else "has ended; another program has its port"
             )
             raise Unavailable(f"the resident process {other}")
+        #: Beginnings of the variables that the process compares with its own.
+        self._variables = [str(name) for name in greeting.get("variables") or ()]  # type: ignore[attr-defined]
 
-    def ask(self, request: Mapping[str, object]) -> dict[str, object]:
-        """Return the result of a request."""
+    def ask(
+        self, request: Mapping[str, object], options: Mapping[str, str] | None = None
+    ) -> dict[str, object]:
+        """Return the result of a request. With the global ``options`` of a command, it describes its caller."""
+        if options is not None:
+            request = {**request, "caller": describe_caller(options, self._variables)}
         try:
             self._stream.sendall(json.dumps(request).encode() + b"\n")
             response = _receive(self._stream)

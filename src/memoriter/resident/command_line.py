@@ -1,7 +1,7 @@
 """The command line as far as every caller needs it: global options, the first word, and the places that they name.
 
 This is the only reader of command lines besides typer, which parses what follows the first word. Hooks are read here
-as a whole: on wrong usage typer exits with status 2, which Claude Code treats as a veto, and loading typer takes longer
+as a whole: on wrong usage typer exits with status 2, which some hosts treat as a veto, and loading typer takes longer
 than the rest of the start. For the same reason this module imports few others.
 """
 

@@ -90,9 +90,9 @@ def continue_index(settings: Settings, options: GlobalOptions) -> bool:
     given = options.given()
     if client.is_off(given, os.environ):
         return False
-    request = {"operation": "index", "arguments": given, "caller": client.describe_caller(given)}
+    request = {"operation": "index", "arguments": given}
     try:
-        client.Connection(str(settings.home), timeout_s=START_S).ask(request)
+        client.Connection(str(settings.home), timeout_s=START_S).ask(request, given)
     except (client.Unavailable, OSError):
         return False
     return True

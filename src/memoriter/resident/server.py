@@ -23,7 +23,7 @@ from memoriter import logs
 from memoriter.background import Task, Workers
 from memoriter.files import platform
 from memoriter.resident import client
-from memoriter.resident.service import OpenMemories, Service, redirect_output
+from memoriter.resident.service import OpenMemories, Service, redirect_output, variables_of_extensions
 from memoriter.server.lines import CLOSE_TIMEOUT_S, MAX_LINE, MAX_THREADS, LineServer
 
 if TYPE_CHECKING:
@@ -166,7 +166,8 @@ class Resident:
                 stream.makefile("rb") as requests,
             ):
                 server = LineServer(self._call, responses)
-                greeting = {"ready": True, "identity": client.identity(), "pid": os.getpid()}
+                greeting: dict[str, object] = {"ready": True, "identity": client.identity()}
+                greeting |= {"pid": os.getpid(), "variables": variables_of_extensions()}
                 if self._token:
                     nonce, _, proof = (
                         requests.readline(HELLO_BYTES).decode("ascii", "replace").strip().partition(" ")

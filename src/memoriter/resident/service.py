@@ -86,6 +86,11 @@ class OpenMemories:
                     log.warning("%s failed: %s", code, error)
 
 
+def variables_of_extensions() -> list[str]:
+    """Return the beginnings of the variables that change what extensions do."""
+    return [name for extension in extensions() for name in extension.environment]
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Facts about the caller of a request."""
@@ -104,8 +109,9 @@ class Caller:
     def of(cls, request: Mapping[str, Any]) -> Caller:
         """Read a request. Raises `Declined` if the caller's variables differ from those of this process."""
         caller = cls(**request["caller"])
-        theirs = {name: value for name, value in caller.environ.items() if is_decisive(name)}
-        if theirs != {name: value for name, value in os.environ.items() if is_decisive(name)}:
+        names = variables_of_extensions()
+        theirs = {name: value for name, value in caller.environ.items() if is_decisive(name, names)}
+        if theirs != {name: value for name, value in os.environ.items() if is_decisive(name, names)}:
             raise Declined("The caller has other environment variables.")
         return caller
 

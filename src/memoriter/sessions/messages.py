@@ -1,21 +1,21 @@
 """Parse the lines of a transcript into messages and turns: who said what, and when.
 
-Six formats are recognised, line by line: OpenClaw (``{"type": "message", "message": …}``), Claude Code
-(``{"type": "user" | "assistant", "message": …}``), Codex (``{"type": "response_item", "payload": …}``), Gemini CLI
-(``{"type": "user" | "gemini", "content": …}``), Copilot CLI (``{"type": "user.message", "data": …}``) and a plain
-format (``{"role", "content", "time"}``). Only the words of people and agents become turns.
+A record has the plain format (``{"role", "content", "time"}``) or one that an extension reads. Only the words of people
+and agents become turns.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import BinaryIO, Literal, cast
 
 from memoriter.errors import BadArgument
+from memoriter.extension import offers
 from memoriter.records import Trust, Turn
 from memoriter.sessions.outside_text import (
     OutsideText,
@@ -87,7 +87,7 @@ def read_record(record: Mapping[str, object]) -> Message:
         )
     role = body.get("role")
     text = ""
-    if role in ("user", "assistant") and not _is_bookkeeping(record) and not _is_internal(body):
+    if role in ("user", "assistant"):
         text = clean(_text_of(body.get("content")))
     return Message(
         role=cast("Role", role) if text else None,
@@ -101,50 +101,17 @@ def read_record(record: Mapping[str, object]) -> Message:
     )
 
 
+@cache
+def _formats() -> tuple[Callable[[Mapping[str, object]], Mapping[str, object] | None], ...]:
+    return tuple(offer.load() for offer in offers("transcripts").values())
+
+
 def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
     """Return the part of the record that contains role and content, in any of the formats."""
-    inner = record.get("payload" if record.get("type") == "response_item" else "message")
-    if isinstance(inner, dict) and record.get("type") in ("message", "user", "assistant", "response_item"):
-        return inner
-    if "content" in record and record.get("type") in ("user", "gemini"):
-        return {**record, "role": "user" if record["type"] == "user" else "assistant"}
-    if record.get("type") in ("user.message", "assistant.message") and isinstance(
-        data := record.get("data"), dict
-    ):
-        role, marks = (
-            str(record["type"]).partition(".")[0],
-            ("source", "isAutopilotContinuation", "parentToolCallId"),
-        )
-        is_speech = not record.get("agentId") and not any(data.get(mark) for mark in marks)
-        return {**data, "role": role, "toolCalls": data.get("toolRequests")} if is_speech else None
+    for read in _formats():
+        if (found := read(record)) is not None:
+            return found or None
     return record if ("role" in record and "content" in record) or is_tool_record(record) else None
-
-
-def _is_bookkeeping(record: Mapping[str, object]) -> bool:
-    """Return whether the host wrote this in the name of a person, or a sub-agent said it to its agent."""
-    origin = record.get("origin")
-    if (
-        record.get("type") == "user"
-        and isinstance(origin, dict)
-        and origin.get("kind") not in (None, "human")
-    ):
-        return True  # Claude Code names the origin: a finished task, another program
-    return any(
-        record.get(mark) is True
-        for mark in (
-            "isMeta",
-            "isSidechain",
-            "isCompactSummary",
-            "isVisibleInTranscriptOnly",
-            "isApiErrorMessage",
-        )
-    )
-
-
-def _is_internal(body: Mapping[str, object]) -> bool:
-    """Return whether OpenClaw wrote this in the name of a person, such as a heartbeat or a recalled memory."""
-    provenance = body.get("provenance")
-    return isinstance(provenance, dict) and provenance.get("kind") in ("internal_system", "inter_session")
 
 
 def _is_strangers(record: Mapping[str, object], body: Mapping[str, object]) -> bool:
@@ -157,7 +124,7 @@ def _is_strangers(record: Mapping[str, object], body: Mapping[str, object]) -> b
     if any(_is_shared(key, value) for mark in marks for key, value in mark.items()):
         return True
     owned = [mark[key] for mark in marks for key in _OWNER_MARKS if key in mark]
-    noted = isinstance(body.get("__openclaw"), dict)
+    noted = any(key.startswith("__") and isinstance(value, dict) for key, value in body.items())
     return any(value is not True for value in owned) or (noted and not owned)
 
 
@@ -282,7 +249,7 @@ _METADATA = re.compile(
     r"|^\[message_id: [^\]\n]{1,80}\]$",
     re.MULTILINE,
 )
-#: Beginnings of messages that a host wrote. Codex sends AGENTS.md in the name of the user.
+#: Beginnings of messages that a host wrote in the name of the user.
 _HOST_TEXTS = (
     "NO_REPLY|HEARTBEAT_OK|[Request interrupted by user|Read HEARTBEAT.md|(no content)|# AGENTS.md instruct"
 )

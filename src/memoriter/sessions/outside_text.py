@@ -1,7 +1,7 @@
 """Follow text from outside through a conversation: which tools bring it in, and which words may come from it.
 
 The output of a tool comes from outside unless the tool is known to be local. Tool calls are found in content blocks
-(Anthropic, OpenClaw), ``tool_calls`` and ``role: tool`` (OpenAI chat), and items whose type ends in ``_call`` (OpenAI
+(Anthropic), ``tool_calls`` and ``role: tool`` (OpenAI chat), and items whose type ends in ``_call`` (OpenAI
 responses). A result is matched with its call by id, because a result does not always name its tool.
 """
 
@@ -157,10 +157,6 @@ def _find_results(body: Record) -> Iterator[ToolCall]:
         name = _string(body, "toolName") or _string(body, "name")
         answered = _string(body, "tool_call_id") or _string(body, "toolCallId")
         yield _result(name, answered, body.get("content"))
-    if _string(body, "customType").startswith("openclaw.nested-tool"):
-        # OpenClaw's agent calls most tools through a wrapper tool. Only the details name the inner tool.
-        for inner in dicts([body.get("details")]):
-            yield _result(_string(inner, "toolName"), _string(inner, "toolCallId"), body.get("content"))
     if _string(body, "type").endswith("_call_output"):
         yield _result("", _string(body, "call_id"), body.get("output"))
 

@@ -41,7 +41,7 @@ def without_blocks(text: str) -> str:
     return "".join([*kept, text[at:]])
 
 
-#: Annotations of OpenClaw at the end of a line, and memoriter's comments in files that it creates. Other comments are
+#: Annotations of programs at the end of a line, and memoriter's comments in files that it creates. Other comments are
 #: text of people and stay.
 _ANNOTATION = re.compile(r"<!--[ \t]*(?:(?:trigger|importance|project|memoriter):|openclaw[:-])[^\n]*-->")
 #: Annotations that are removed from one line.

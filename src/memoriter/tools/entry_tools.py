@@ -227,7 +227,7 @@ def _store(call: Call[StoreArguments]) -> RememberedJson:
     remembered = call.memory.entries.add(
         asked.text,
         asked.category,
-        # OpenClaw's memory-lancedb has the scale 0 to 1. A 1 is on the scale of this schema: the least.
+        # The plugin memory-lancedb has the scale 0 to 1. A 1 is on the scale of this schema: the least.
         importance=from_share(asked.importance) if asked.importance < 1 else asked.importance,
         category=asked.category,
         tags=tuple(asked.tags),

@@ -15,6 +15,7 @@ __all__ = ["MemoriterAsyncMemoryTool", "MemoriterMemoryTool", "extension"]
 extension = Extension(
     name="anthropic",
     chats={"anthropic": Offer("memoriter.extensions.anthropic.chat:AnthropicChat", extra="anthropic")},
+    environment=("ANTHROPIC_",),
 )
 
 

@@ -19,4 +19,9 @@ extension = Extension(
         "windsurf": Offer(f"{_TABLE}:WINDSURF"),
         "zed": Offer(f"{_TABLE}:ZED"),
     },
+    transcripts={
+        "codex": Offer("memoriter.extensions.clients.records:of_codex"),
+        "copilot-cli": Offer("memoriter.extensions.clients.records:of_copilot_cli"),
+        "gemini-cli": Offer("memoriter.extensions.clients.records:of_gemini_cli"),
+    },
 )

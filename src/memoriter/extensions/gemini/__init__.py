@@ -19,4 +19,5 @@ extension = Extension(
         "GOOGLE_API_KEY": "embedding.gemini_api_key",
         "GEMINI_API_KEY": "embedding.gemini_api_key",
     },
+    environment=("GEMINI_", "GOOGLE_"),
 )

@@ -193,10 +193,12 @@ def _import(memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
     )
 
 
-def import_statements(memory: Memory, source: Source, *, dry_run: bool) -> Imported:
-    """Import the single statements of a source as entries."""
+def import_statements(
+    memory: Memory, source: Source, *, dry_run: bool, texts: Iterable[str] | None = None
+) -> Imported:
+    """Import the single statements of a source as entries, or those of ``texts`` that were made of it."""
     total = Imported(0, 0)
-    for text in source.texts:
+    for text in source.texts if texts is None else texts:
         found = memory.entries.import_(text, dry_run=dry_run, skip_invalid=source.skip_invalid)
         total = Imported(
             total.added + found.added,

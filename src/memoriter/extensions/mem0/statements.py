@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from memoriter.entries.exchange import LISTS
 from memoriter.extensions.importing import Source, import_statements, report_of
 from memoriter.extensions.passport.formats import lines_of_mem0
 
@@ -33,9 +36,22 @@ class Mem0Importer:
         entries = (
             memory.entries.import_("\n".join(lines), dry_run=dry_run)
             if lines
-            else import_statements(memory, source, dry_run=dry_run)
+            else import_statements(memory, source, dry_run=dry_run, texts=self._named(source))
         )
         return report_of(memory, self.program, source, (), entries, dry_run=dry_run)
+
+    def _named(self, source: Source) -> Iterator[str]:
+        """Yield the texts of the source, with the name of the program in each record."""
+        for text, found in zip(source.texts, source.records, strict=True):
+            records = (
+                next((found[name] for name in LISTS if name in found), ())
+                if isinstance(found, dict)
+                else found
+            )
+            for record in records if isinstance(records, list) else ():
+                if isinstance(record, dict) and "memory" in record:
+                    record["source"] = record.get("source") or self.program
+            yield text if found is None else json.dumps(found)
 
 
 MEM0 = Mem0Importer()

@@ -14,4 +14,5 @@ extension = Extension(
     },
     settings={"embedding": "memoriter.extensions.ollama.settings:OllamaSettings"},
     variables={"OLLAMA_BASE_URL": "embedding.ollama_base_url"},
+    environment=("OLLAMA_",),
 )

@@ -20,4 +20,5 @@ extension = Extension(
         "OPENAI_BASE_URL": "embedding.openai_base_url",
         "OPENAI_API_KEY": "embedding.openai_api_key",
     },
+    environment=("OPENAI_",),
 )

@@ -8,4 +8,5 @@ extension = Extension(
     name="openclaw",
     hosts={"openclaw": Offer("memoriter.extensions.openclaw.host:OPENCLAW")},
     importers={"openclaw": Offer("memoriter.extensions.openclaw.importing:OPENCLAW")},
+    transcripts={"openclaw": Offer("memoriter.extensions.openclaw.records:message_of")},
 )

@@ -11,7 +11,11 @@ extension = Extension(
     name="programs",
     commands={
         "import": Offer(f"{_COMMANDS}:import_command", group="Entries"),
-        "install": Offer(f"{_COMMANDS}:install_command", group="Agents"),
+        "install": Offer(
+            f"{_COMMANDS}:install_command",
+            group="Agents",
+            summary="Connect an agent, such as Claude Code, Codex or Cursor.",
+        ),
         "hosts": Offer(
             "memoriter.extensions.programs.hosts:hosts_command",
             group="Agents",

@@ -16,4 +16,5 @@ extension = Extension(
     },
     settings={"embedding": "memoriter.extensions.voyage.settings:VoyageSettings"},
     variables={"VOYAGE_API_KEY": "embedding.voyage_api_key"},
+    environment=("VOYAGE_",),
 )
