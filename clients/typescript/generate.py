@@ -7,15 +7,29 @@ python clients/typescript/generate.py --check    # fails if it differs
 from __future__ import annotations
 
 import json
+import re
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
+
+from pydantic import BaseModel
 
 from memoriter.server.http.app import openapi
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.tool import json_schema
 
 FILE = Path(__file__).with_name("index.d.ts")
 PREFIX = "/v1/agents/{agent}/"
+#: Fields that every result has.
+ALWAYS = ("disabled", "error", "code", "details", "codes")
+#: Names that the head uses, and those of the language and of browsers.
+TAKEN = (
+    *("Always", "Arguments", "Memoriter", "MemoriterError", "Name", "Operations", "Options", "Result"),
+    *("Error", "Event", "File", "Memory", "Text"),
+)
 SIMPLE = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 
 HEAD = """\
@@ -79,18 +93,67 @@ def types() -> str:
             post = methods["post"]
             sent = post["requestBody"]["content"]["application/json"]["schema"]
             result = post["responses"]["200"]["content"]["application/json"]["schema"]
+            shared = {name: value for name, value in result["properties"].items() if name in ALWAYS}
+            own = {name: value for name, value in result["properties"].items() if name not in ALWAYS}
             lines += [
                 f"  /** {_comment(post['summary'])} */",
                 f"  {json.dumps(path.removeprefix(PREFIX))}: {{",
                 f"    arguments: {type_of(sent, 4)}",
-                f"    result: {type_of(result, 4)}",
+                f"    result: Always & {type_of({**result, 'properties': own}, 4)}"
+                if own
+                else "    result: Always",
                 "  }",
             ]
-    return "\n".join([*lines, "}", ""])
+    lines.append("}")
+    lines += ["", "/** What every result has. */"]
+    lines.append(f"export interface Always {_members({'properties': shared, 'required': ['disabled']}, 0)}")
+    for name, model in sorted(_names().values(), key=lambda one: one[0]):
+        lines += ["", f"/** {_comment(str(model.__doc__))} */"]
+        lines.append(f"export interface {name} {_members(json_schema(model), 0)}")
+    return "\n".join([*lines, ""])
 
 
-def type_of(schema: Mapping[str, Any], indent: int = 0) -> str:
-    """Return the type of a JSON schema.
+@cache
+def _names() -> Mapping[str, tuple[str, type[BaseModel]]]:
+    """Return the models inside arguments and results by their members, each with a name for its type."""
+    found = dict[type[BaseModel], None]()
+    for tool in OPERATIONS.values():
+        for model in (tool.arguments, tool.result):
+            found.update(dict.fromkeys(_models_in(model)))
+    by_members = {_members(json_schema(model), 0, named=False): model for model in found}
+    short = {
+        model: re.sub("Arguments$", "Input", model.__name__.removesuffix("Json"))
+        for model in by_members.values()
+    }
+    often = Counter(short.values())
+    return {
+        members: (
+            name if often[name := short[model]] == 1 and name not in TAKEN else _place(model) + name,
+            model,
+        )
+        for members, model in by_members.items()
+    }
+
+
+def _place(model: type[BaseModel]) -> str:
+    """Return where a model belongs, to tell it apart from another one with the same name."""
+    *_, folder, module = model.__module__.split(".")
+    return "".join(word.capitalize() for word in (folder if module == "operations" else module).split("_"))
+
+
+def _models_in(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    """Yield the models of the fields of a model, at any depth."""
+    waiting = [field.annotation for field in model.model_fields.values()]
+    while waiting:
+        kind = waiting.pop()
+        waiting += get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield kind
+            yield from _models_in(kind)
+
+
+def type_of(schema: Mapping[str, Any], indent: int = 0, *, named: bool = True) -> str:
+    """Return the type of a JSON schema, ``named`` by its name where it has one.
 
     >>> type_of({"anyOf": [{"type": "string"}, {"type": "null"}]})
     'string | null'
@@ -100,29 +163,35 @@ def type_of(schema: Mapping[str, Any], indent: int = 0) -> str:
     if "enum" in schema or "const" in schema:
         return " | ".join(json.dumps(value) for value in schema.get("enum", [schema.get("const")]))
     if "anyOf" in schema:
-        return " | ".join(dict.fromkeys(type_of(one, indent) for one in schema["anyOf"]))
+        return " | ".join(dict.fromkeys(type_of(one, indent, named=named) for one in schema["anyOf"]))
     kind = schema.get("type")
     if kind == "array":
-        items = type_of(schema.get("items", {}), indent)
+        items = type_of(schema.get("items", {}), indent, named=named)
         return f"({items})[]" if " | " in items else f"{items}[]"
     if kind == "object":
-        return _object(schema, indent)
+        return _object(schema, indent, named=named)
     return SIMPLE.get(str(kind), "unknown")
 
 
-def _object(schema: Mapping[str, Any], indent: int) -> str:
-    properties, required = schema.get("properties", {}), schema.get("required", [])
-    if not properties:
+def _object(schema: Mapping[str, Any], indent: int, *, named: bool) -> str:
+    if not schema.get("properties"):
         more = schema.get("additionalProperties", True)
         if more is False:
             return "Record<string, never>"
-        return f"Record<string, {type_of(more, indent) if isinstance(more, dict) and more else 'unknown'}>"
+        values = type_of(more, indent, named=named) if isinstance(more, dict) and more else "unknown"
+        return f"Record<string, {values}>"
+    known = _names().get(_members(schema, 0, named=False)) if named else None
+    return known[0] if known else _members(schema, indent, named=named)
+
+
+def _members(schema: Mapping[str, Any], indent: int, *, named: bool = True) -> str:
     pad, lines = " " * (indent + 2), ["{"]
-    for name, value in properties.items():
+    for name, value in schema["properties"].items():
         if value.get("description"):
             lines.append(f"{pad}/** {_comment(value['description'])} */")
         key = name if name.isidentifier() else json.dumps(name)
-        lines.append(f"{pad}{key}{'' if name in required else '?'}: {type_of(value, indent + 2)}")
+        mark = "" if name in schema.get("required", ()) else "?"
+        lines.append(f"{pad}{key}{mark}: {type_of(value, indent + 2, named=named)}")
     return "\n".join([*lines, " " * indent + "}"])
 
 
