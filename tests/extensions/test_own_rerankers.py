@@ -15,6 +15,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from brought_rerankers import OpenWith, opener
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,27 +28,11 @@ from memoriter.extensions.rerankers.settings import RerankerSettings
 from memoriter.search import rerank
 from memoriter.search.rerank import SPREAD
 
-OpenWith = Callable[..., Memory]
-
-NOTES = """# Home
-- The boiler was serviced by Mr Huber in March, and the invoice was 240 euros.
-- We water the tomatoes on the balcony every second evening during the summer.
-- The neighbour's cat is called Minka, and she likes to sleep on our doormat.
-- 车库的备用钥匙放在工具箱最下面一层的蓝色盒子里。
-"""
-
 
 @pytest.fixture
 def open_with(workspace: Path, open_memory: Callable[..., Memory]) -> OpenWith:
     """A function that opens the memory with a reranker and its settings."""
-    (workspace / "MEMORY.md").write_text(NOTES, "utf-8")
-
-    def open_(reranker: str, settings: dict[str, object], **more: object) -> Memory:
-        chosen = {f"reranker__{name}": value for name, value in settings.items()}
-        options = {"embedding__provider": "local", "search__rerank": True, **chosen, **more}
-        return open_memory(search__reranker=reranker, **options)
-
-    return open_
+    return opener(workspace, open_memory)
 
 
 class Vendor:
