@@ -90,6 +90,13 @@ def test_a_file_that_cannot_be_read_labels_nothing(tree: Path) -> None:
     assert found(Tree(tree), "`make deploy`, npm run lint, gone.py") == []
 
 
+def test_no_file_is_read_when_the_time_is_over(tree: Path) -> None:
+    late = Tree(tree)
+    late.ends = 0.0
+    assert late.is_late
+    assert found(late, "`make deploy`, npm run lint, port 3000, Django 3.2, src/app.py --gone, gone.py") == []
+
+
 def recalled(folder: Path, tree: Path, prompt: str) -> list[Line]:
     sent = {"session_id": "next", "cwd": str(tree), "prompt": prompt}
     output = answer(folder, "claude-code", "UserPromptSubmit", sent).output

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
 
+import memoriter
 from memoriter.agent import Agent
 from memoriter.config import load
 from memoriter.extensions.hooks.host import HookHost
@@ -176,6 +179,47 @@ def test_what_was_said_in_opencode_is_known_in_copilot_cli(tmp_path: Path) -> No
     assert "I prefer tabs over spaces" in output["additionalContext"]
     output = json.loads(answer(tmp_path, "opencode", "UserPromptSubmit", asked).output)
     assert "I prefer tabs over spaces" in output["context"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that start at the same moment are forked")
+def test_hosts_that_capture_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    forked = multiprocessing.get_context("fork")
+    start = forked.Barrier(3)
+
+    def capture(host: str, transcript: Path) -> None:
+        start.wait(60)
+        sent = {"session_id": host, "transcript_path": str(transcript), "cwd": str(tmp_path)}
+        answer(tmp_path, host, "Stop", sent)
+
+    shared = "I prefer tabs over spaces in all my Go code."
+    sessions = {"gemini-cli": gemini_session, "codex": codex_session, "copilot-cli": copilot_session}
+    own = dict(
+        zip(
+            sessions,
+            ("I work as a nurse in Ghent.", "I am allergic to walnuts.", "My dog is called Ruth."),
+            strict=True,
+        )
+    )
+    processes = [
+        forked.Process(
+            target=capture,
+            args=(
+                host,
+                write_session(tmp_path / f"{host}.jsonl", f"{shared} {own[host]}"),
+            ),
+        )
+        for host, write_session in sessions.items()
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(300)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+    overrides = {"embedding.provider": "none"}
+    with memoriter.open(tmp_path / "notes", home=tmp_path / "state", overrides=overrides) as memory:
+        stored = [entry.text for entry in memory.entries.list()]
+    assert sorted(stored) == sorted([shared, *own.values()])
 
 
 def test_messages_of_an_unexpected_form_are_ignored(tmp_path: Path) -> None:

@@ -10,12 +10,13 @@ Only lines about this project are checked, and only by what the tree itself can 
 | a port | the settings files in the top folder, if they name any port |
 | a version (`Django 4.2`) | the manifests of packages, if they name the package |
 
-Nothing is written or run. After `MAX_SECONDS` the rest of the lines stays unchecked.
+Nothing is written or run. After `MAX_SECONDS` no further file is read, and the rest of the lines stays unchecked.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import time
@@ -132,7 +133,9 @@ class _Check:
         left = MAX_SECONDS - self._spent
         if left <= 0 or one.line.group in _PERSONAL or not self._is_ours(one):
             return ""
-        missing = takewhile(lambda _: time.perf_counter() < start + left, self._tree.missing(one.line.text))
+        self._tree.ends = start + left
+        # What a lookup found too late is left out: it may not have read every file.
+        missing = takewhile(lambda _: not self._tree.is_late, self._tree.missing(one.line.text))
         named = list(islice(filter(None, missing), MAX_NAMED))
         self._spent += time.perf_counter() - start
         return ", ".join(dict.fromkeys(name[:MAX_CHARS] for name in named))
@@ -157,6 +160,13 @@ class Tree:
         self.folder = folder
         #: Where relative paths may begin: a note may name another note.
         self._roots = [folder, *([notes] if notes else [])]
+        #: When to stop reading files, by `time.perf_counter`.
+        self.ends = math.inf
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time is over, so that no further file is read."""
+        return time.perf_counter() >= self.ends
 
     def missing(self, text: str) -> Iterator[str]:
         """Yield what a text names and the tree does not have, and "" for what it has."""
@@ -199,6 +209,8 @@ class Tree:
     @cached_property
     def _index(self) -> bytes | None:
         """Git's list of tracked files. Version 4 shortens paths, so that they cannot be found in it."""
+        if self.is_late:
+            return None
         try:
             file = index_file(self.folder)
             data = file.read_bytes() if file.stat().st_size <= MAX_INDEX_BYTES else b""
@@ -271,14 +283,14 @@ class Tree:
 
     def _text(self, path: str) -> str:
         """Return the text of a file in the tree; empty if there is none, or if it is too long."""
-        if path not in self._texts:
+        if path not in self._texts and not self.is_late:
             file, self._texts[path] = self.folder / path, ""
             try:
                 if ".." not in path.split("/") and file.is_file() and file.stat().st_size <= MAX_BYTES:
                     self._texts[path] = file.read_bytes().decode("utf-8", "replace")
             except (OSError, ValueError):
                 pass
-        return self._texts[path]
+        return self._texts.get(path, "")
 
     @cached_property
     def _texts(self) -> dict[str, str]:

@@ -19,7 +19,8 @@ class ProjectSettings(Section):
     check_lines: bool = Field(
         default=True,
         description="Whether hooks look up what recalled lines about the project name in the working tree: paths, "
-        "commands, flags, ports and versions. What is missing is labelled `stale`. It takes at most 20 ms.",
+        "commands, flags, ports and versions. What is missing is labelled `stale`. After 20 ms no further file is "
+        "read.",
     )
     trunks: tuple[str, ...] = Field(
         default=("main", "master", "trunk", "develop", "dev"),
