@@ -10,7 +10,7 @@ import pytest
 
 from memoriter import Memory
 from memoriter.search import changes
-from memoriter.search.changes import BUNDLED, Reader, change
+from memoriter.search.changes import BUNDLED, Reader, as_statement, change
 from memoriter.tools.doctor import check_memory
 
 OpenMemory = Callable[..., Memory]
@@ -64,6 +64,43 @@ def test_a_change_that_is_remembered_retires_the_entry_and_undo_restores_it(open
     assert memory.entries.get(old.id).state == "superseded"
     memory.entries.undo()
     assert memory.entries.get(old.id).state == "active"
+
+
+def test_a_change_that_shares_a_word_marks_a_line_that_is_less_near(open_memory: OpenMemory) -> None:
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    memory.remember("Prod runs on Hetzner")
+    memory.remember("We moved prod to OVH")
+    hits = memory.search("where does prod run?").hits
+    assert [(hit.snippet, bool(hit.superseded_by)) for hit in hits] == [
+        ("We moved prod to OVH", False),
+        ("Prod runs on Hetzner", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("question", "statement"),
+    [
+        ("Where do I live?", "I moved to Munich"),
+        ("Where do I live?", "I moved to Munich last spring."),
+        ("我住在哪里？", "我搬到慕尼黑了"),
+        ("我住在哪里？", "I moved to Munich"),
+    ],
+)
+def test_a_question_recalls_the_change_that_answers_it(
+    open_memory: OpenMemory, question: str, statement: str
+) -> None:
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    for text in (statement, "I drink my coffee black", "My dentist is Dr. Weber"):
+        memory.remember(text)
+    assert [line.text for line in memory.recall(question).lines] == [statement]
+    assert memory.search(question).hits[0].snippet == statement
+    for other in ("What is my favourite colour?", "When does the shop open?", "我的车停在哪？"):
+        assert not memory.recall(other).lines
+
+
+def test_a_question_reads_as_a_statement_without_its_question_words() -> None:
+    questions = ("Where do I live?", "which guitar does my son play", "我住在哪里？", "Is it open?", "谁？")
+    assert [as_statement(question) for question in questions] == ["I live", "my son play", "我住在", "", ""]
 
 
 @pytest.fixture

@@ -54,8 +54,12 @@ PLAUSIBLE, MIN_COSINE = 0.88, 0.3
 #: Two statements that share this part of the longer one at their ends differ in one value: "I like tea" and "I like
 #: jazz". The reader believes too often that there is only one, so it does not decide.
 FRAME = 0.34
-#: The least cosine of a statement that is retired, and the least nearness of one that another comes before.
-NEAR = 0.4
+#: The log odds that a line gains which tells of a change in what the question asks for, and the probability of an
+#: answer up to which this is read.
+NEWS, UNSURE = 1.5, 0.4
+#: The least cosine of a statement that is retired or marked, and the least nearness of one that another comes before;
+#: and the nearness, in which words in common count, that marks a line with a lower cosine.
+NEAR, MARKED = 0.4, 0.43
 
 
 Change = Literal["retired", "probable", ""]
@@ -133,6 +137,36 @@ def announces_change(text: str) -> bool:
         return True
     # A search for each word is much faster than the pattern, which tells "now" from "know".
     return any(word in lower for word in _CHANGES_IN_ENGLISH) and _CHANGE_IN_ENGLISH.search(lower) is not None
+
+
+_ASKED_IN_ENGLISH = re.compile(
+    r"(?:where|what|which|who|when|how)\b.{0,80}?\bdo(?:es)?\s(\w.*?)\W*", re.IGNORECASE
+)
+_ASKED_IN_CHINESE = re.compile(
+    "哪[里裡儿兒个個家天]?|什[么麼]|[谁誰]|多少|[几幾][点點个個]?|怎[么麼]|[吗嗎呢]|[现現]在|[还還]|[?？]"
+)
+
+
+def as_statement(question: str) -> str:
+    """Return a question without its question words; empty if it has another form.
+
+    >>> as_statement("Where do I live?"), as_statement("我住在哪里？"), as_statement("Is the shop open?")
+    ('I live', '我住在', '')
+    """
+    if question.isascii():
+        found = _ASKED_IN_ENGLISH.fullmatch(question.strip())
+        return found[1] if found else ""
+    said = _ASKED_IN_CHINESE.sub("", question).strip()
+    return said if said != question.strip(" ?？") and len(said) > 1 else ""
+
+
+def answers_by_change(judge: Judge | None, question: str, line: str) -> bool:
+    """Return whether a line tells of a change in what a question asks for: "I moved to Munich", where do I live?
+
+    The line would surely put the statement out of date that the question is without its question words.
+    """
+    said = as_statement(question)
+    return bool(judge and said) and change(judge, said, line)[0] == "retired"
 
 
 class Reader:

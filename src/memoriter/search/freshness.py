@@ -16,6 +16,7 @@ have theirs. Where that does not tell, the sentence that announces a change is t
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,15 +28,19 @@ from memoriter.search.changes import (
     BESIDE,
     CERTAIN,
     FIRST,
+    MARKED,
     MIN_COSINE,
     NEAR,
+    NEWS,
     NO_NEIGHBOUR,
     PLAUSIBLE,
     RULED_OUT,
     SAME,
+    UNSURE,
     Judge,
     about_the_same,
     announces_change,
+    answers_by_change,
     change,
 )
 from memoriter.search.rank import NEAR_WORDS
@@ -56,6 +61,8 @@ MAX_WORDS = 24
 
 #: The hits that newer lines are looked for, and the least confidence of the first one and of the others.
 CHASED, MIN_FIRST, MIN_CHASED = 3, 0.05, 0.2
+#: The hits that may answer by a change.
+NEWEST = 2
 #: The number of lines near a hit, how many newer and older ones of them count, and how many the judge reads.
 SIMILAR, NEAREST, READ = 24, 10, 4
 #: A longer line is a page or a long turn of a chat. In UTF-8, where a Chinese character has three bytes and says about
@@ -146,7 +153,22 @@ def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:
     for old, new in (newer | beside).items():
         marked[old] = replace(marked[old], newer=_place(first[new].hit))
         marked[new] = _raised(marked[new], marked[old])
-    return (*(marked[number] for number in order), *hits[COMPARED:])
+    found = [marked[number] for number in order]
+    news = () if past else _surer(query, found[:NEWEST], lookup.judge)
+    return (*news, *found[len(news) :], *hits[COMPARED:])
+
+
+def _surer(query: str, hits: Sequence[Hit], judge: Judge | None) -> Sequence[Hit]:
+    """Return hits with more confidence in a line that tells of a change in what the query asks for."""
+
+    def surer(hit: Hit) -> Hit:
+        sure = 0.0 if hit.confidence is None or hit.trust == "untrusted" else hit.confidence
+        said = statement_of(hit, frozenset(query_terms(query))) if MIN_FIRST <= sure < UNSURE else None
+        if said is None or not _is_short(said) or not answers_by_change(judge, query, said.line):
+            return hit
+        return replace(hit, confidence=1 / (1 + (1 - sure) / sure * math.exp(-NEWS)))
+
+    return [surer(hit) for hit in hits]
 
 
 def _replaced_among(first: Sequence[Statement], contradicts: Contradicts) -> dict[int, int]:
@@ -183,8 +205,8 @@ def _chase(
         for near in near_lines(first, lookup, number, past=past):
             kind, chance = change(lookup.judge, near.old.line, near.new.line)
             about = about_the_same(near.features, chance)
-            sure = kind == "retired" and about >= CERTAIN and near.features[0] >= NEAR
-            if sure and _may_replace(near.new, near.old):
+            is_near = near.features[0] >= NEAR or near.nearness >= MARKED
+            if kind == "retired" and about >= CERTAIN and is_near and _may_replace(near.new, near.old):
                 replaced.setdefault(_number_of(near.old, first), _number_of(near.new, first))
             if about >= BESIDE:
                 likely.append((about, near, chance))
@@ -335,9 +357,12 @@ def _order(count: int, replaced: dict[int, int], beside: dict[int, int], *, past
 
 
 def statement_of(hit: Hit, terms: frozenset[str]) -> Statement:
-    """Return the sentence of a hit that has most of these words."""
+    """Return the sentence of a hit that has most of these words, or else most of their Chinese characters."""
     found = _sentences(hit.snippet)
-    text, line = max(found, key=lambda one: len(terms & token_set(one[0]))) if len(found) > 1 else found[0]
+    text, line = found[0]
+    if len(found) > 1:
+        chars = {char for char in "".join(terms) if char > "\u2fff"}
+        text, line = max(found, key=lambda one: (len(terms & token_set(one[0])), len(chars & set(one[0]))))
     said = _sentence(text)
     return Statement(hit, said, line, said.day or hit.date or "")
 
