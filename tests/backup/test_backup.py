@@ -252,6 +252,19 @@ def test_an_interrupted_restore_is_completed_by_the_next(
         assert not (other / RESTORE_MARKER.parent).exists()
 
 
+def test_folders_that_the_settings_name_below_the_workspace_move_with_it(
+    filled: Memory, note: Note, home: Path, tmp_path: Path
+) -> None:
+    note("journal/day.md", "The kettle was repaired.\n")
+    journal, elsewhere = filled.settings.workspace / "journal", tmp_path / "elsewhere"
+    (home / "config.yaml").write_text(f"files:\n  extra_paths:\n    - {journal}\n    - {elsewhere}\n")
+    create(settings_of(filled, home), tmp_path / "memory.zip")
+    other, notes = tmp_path / "other", tmp_path / "notes"
+    restore(tmp_path / "memory.zip", home=other, workspace=notes, accept=True)
+    restored = load(arguments={"home": other}, environ={}, cwd=tmp_path)
+    assert restored.files.extra_paths == (notes / "journal", elsewhere)
+
+
 def test_a_restore_that_fails_in_the_middle_names_the_cause_and_is_completed_by_the_next(
     filled: Memory, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -247,7 +247,8 @@ def _stage(
             check_database(target)
         if progress:
             progress(Progress("restore", number, len(names), name))
-    durable.write(staging / CONFIG, _with_places(config_text(archive), home, notes).encode())
+    old = Path(archive.manifest.workspace)
+    durable.write(staging / CONFIG, _with_places(config_text(archive), home, old, notes).encode())
     moves = _Moves(archive.digest, replaced, list(_moves(archive, home, notes, replaced)))
     durable.write(home / RESTORE_MARKER, moves.to_json().encode())
 
@@ -272,8 +273,8 @@ def _moves(archive: Archive, home: Path, notes: Path, replaced: Path) -> Iterato
     yield staging / CONFIG, home / CONFIG, replaced / CONFIG
 
 
-def _with_places(text: str, home: Path, notes: Path) -> str:
-    """Return the settings with the folder of the notes, and with the databases in their usual places."""
+def _with_places(text: str, home: Path, old: Path, notes: Path) -> str:
+    """Return the settings with the folder of the notes and folders in it, and the databases in their usual places."""
     try:
         settings = check_text(home / CONFIG, text)
     except ConfigError:
@@ -282,6 +283,10 @@ def _with_places(text: str, home: Path, notes: Path) -> str:
         text = yaml.safe_dump(yaml.safe_load(text), allow_unicode=True, sort_keys=False)
     if notes != home / "workspace" or settings.origin("workspace") != "default":
         text = set_value(text, "workspace", str(notes))
+    extra = settings.files.extra_paths
+    moved = tuple(notes / path.relative_to(old) if path.is_relative_to(old) else path for path in extra)
+    if moved != extra:
+        text = set_value(text, "files.extra_paths", list(map(str, moved)))
     for key in ("home", "entries.database", "entries.index_folder"):
         if settings.origin(key) != "default":
             text = set_value(text, key, None)
