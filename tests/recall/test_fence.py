@@ -84,6 +84,13 @@ def test_lines_of_others_are_labelled_and_the_preface_explains_it() -> None:
     )
 
 
+def test_only_the_first_of_several_variation_selectors_is_kept_as_it_is() -> None:
+    """One chooses the form of a character. A run of them shows nothing, and can carry a hidden text."""
+    text = "❤\ufe0f \U0001f60a\ufe0f\ufe01\U000e0141 葛\U000e0100"
+    line = render([Line("1", "fact", text)], "r1", "en").split("\n")[3]
+    assert line == '- ["1", "❤\ufe0f \U0001f60a\ufe0f\\ufe01\\udb40\\udd41 葛\U000e0100"]'
+
+
 @pytest.mark.parametrize(
     ("char", "escaped"),
     [

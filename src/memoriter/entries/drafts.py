@@ -138,8 +138,7 @@ class Draft:
         _check_range("confidence", self.confidence, 0, 1)
         if self.expires_at is not None and not math.isfinite(self.expires_at):
             raise WriteError("expires_at must be a number of seconds since the epoch")
-        tags = tuple(dict.fromkeys(tag for tag in map(_tag, tag_list(self.tags)) if tag))
-        if len(tags) > MAX_TAGS:
+        if len(tags := dict.fromkeys(tag_list(self.tags))) > MAX_TAGS:  # before they are cleaned, as the text
             raise WriteError(sentence("entry.too_many_tags", limit=MAX_TAGS))
         return replace(
             self,
@@ -148,7 +147,7 @@ class Draft:
             category=_tag(self.category) or None if self.category else None,
             importance=float(self.importance),
             confidence=float(self.confidence),
-            tags=tags,
+            tags=tuple(dict.fromkeys(tag for tag in map(_tag, tags) if tag)),
             session=_name(self.session),
             source=_name(self.source),
         )
@@ -235,5 +234,5 @@ def _name(text: str | None) -> str | None:
 
 
 def _tag(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", _CONTROLS.sub("", redact(without_private(text))))
+    plain = unicodedata.normalize("NFKC", _CONTROLS.sub("", redact(without_private(text[:MAX_CHARS]))))
     return plain.strip().casefold()[:64]

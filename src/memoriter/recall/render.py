@@ -207,9 +207,12 @@ def in_order(lines: Iterable[Line]) -> list[Line]:
 def _escape(text: str) -> str:
     if text.isascii() and not _SHARP.search(text):
         return text
-    return "".join(_as_escape(char) if _dangerous(char) else char for char in text)
+    plain = "".join(_as_escape(char) if _dangerous(char) else char for char in text)
+    return _HIDDEN.sub(lambda run: "".join(map(_as_escape, run[0])), plain)
 
 
+#: Variation selectors after another one, which choose nothing and can carry a hidden text.
+_HIDDEN = re.compile("(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
 _SHARP = re.compile(r"[<>&\x7f]")
 
 
