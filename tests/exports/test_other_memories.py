@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +22,6 @@ from memoriter.hosts import ImportReport
 from memoriter.records import Imported
 
 pytestmark = pytest.mark.requirement("X12")
-
-
-@pytest.fixture
-def memory(open_memory: Callable[..., Memory]) -> Memory:
-    return open_memory()
 
 
 def done(report: ImportReport) -> tuple[str, list[str], int]:
