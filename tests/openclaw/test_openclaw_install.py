@@ -181,16 +181,67 @@ def test_without_openclaw_the_message_says_what_to_do(tmp_path: Path) -> None:
         OpenClawHost.find(tmp_path)
 
 
+#: Writes down how it is called, and changes the settings as OpenClaw does.
+OPENCLAW = """#!/bin/sh
+echo "$@" >> {log}
+echo "$OPENCLAW_STATE_DIR $OPENCLAW_CONFIG_PATH" >> {log}
+echo '{{}}' > "$OPENCLAW_CONFIG_PATH.other"
+[ "$2" = uninstall ] && echo '{{"changed": true}}' > "$OPENCLAW_CONFIG_PATH"
+echo "It is not allowed." >&2
+exit {status}
+"""
+
+
+def run(host: OpenClawHost, folder: Path, command: str) -> list[str]:
+    """Run a command with the programs of a folder; return the lines that it prints."""
+    environment = {
+        **os.environ,
+        "HOME": str(folder),
+        "PATH": f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin",
+        "PYTHONPATH": str(Path("src").absolute()),
+    }
+    words = [sys.executable, "-m", "memoriter", command, "openclaw", "--home", str(host.state)]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, cwd=folder)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script stands for OpenClaw")
+def test_openclaws_own_installer_records_the_plugin(host: OpenClawHost, tmp_path: Path) -> None:
+    log = tmp_path / "calls"
+    (tmp_path / "openclaw").write_text(OPENCLAW.format(log=log, status=0))
+    (tmp_path / "openclaw").chmod(0o755)
+    host.settings.chmod(0o600)
+    assert "record" not in " ".join(run(host, tmp_path, "install"))
+    assert host.plugin.is_dir()
+    assert "record" not in " ".join(run(host, tmp_path, "uninstall"))
+    source = Path(__file__).parents[2] / "plugins" / "openclaw"
+    assert log.read_text().splitlines() == [
+        f"plugins install {source} --force --accept-capabilities",
+        f"{host.state} {host.settings}",
+        "plugins uninstall memoriter --force",
+        f"{host.state} {host.settings}",
+    ]
+    assert (host.settings.read_text(), host.settings.stat().st_mode & 0o777) == (SETTINGS, 0o600)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a shell script stands for OpenClaw")
+def test_an_installer_that_fails_is_named_with_its_reason(host: OpenClawHost, tmp_path: Path) -> None:
+    (tmp_path / "openclaw").write_text(OPENCLAW.format(log=tmp_path / "calls", status=3))
+    (tmp_path / "openclaw").chmod(0o755)
+    *_, last = run(host, tmp_path, "install")
+    assert last.startswith(
+        "The memory works, but OpenClaw warns that it has no record of the plugin: It is not allowed. For the "
+        "record, run `openclaw plugins install "
+    )
+    *_, last = run(host, tmp_path, "uninstall")
+    assert last == "OpenClaw may still have a record of the plugin: It is not allowed."
+    assert host.settings.read_text() == SETTINGS
+
+
 def test_the_command_prints_what_it_changed(host: OpenClawHost, tmp_path: Path) -> None:
-    environment = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(Path("src").absolute())}
-
-    def run(*arguments: str) -> str:
-        command = [sys.executable, "-m", "memoriter", *arguments, "--home", str(host.state)]
-        return subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True, cwd=tmp_path
-        ).stdout
-
-    assert run("install", "openclaw").splitlines() == [
+    *lines, remark = run(host, tmp_path, "install")
+    assert "the program openclaw was not found" in remark
+    assert lines == [
         f"{host.settings}: memory slot and plugin settings",
         f"{host.plugin}: plugin",
         "Agent main: workspace /w/main",
@@ -198,9 +249,10 @@ def test_the_command_prints_what_it_changed(host: OpenClawHost, tmp_path: Path) 
         f"memoriter keeps its data in {tmp_path / '.memoriter'}.",
         "OpenClaw applies the change while it runs. Check it with: openclaw memory status",
     ]
-    assert run("uninstall", "openclaw").splitlines() == [
+    assert run(host, tmp_path, "uninstall") == [
         f"{host.settings}: changed",
         f"{host.plugin}: removed",
         f"The memory stays in {tmp_path / '.memoriter'}.",
+        "OpenClaw may still have a record of the plugin: the program openclaw was not found.",
     ]
     assert host.settings.read_text() == SETTINGS

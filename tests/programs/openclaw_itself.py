@@ -122,7 +122,8 @@ class RealOpenClaw:
             **({} if self.has_channels else {"OPENCLAW_SKIP_CHANNELS": "1"}),
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }
-        return {"PATH": os.environ["PATH"], "TMPDIR": str(self.home), **variables}
+        path = f"{self.home / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        return {"PATH": path, "TMPDIR": str(self.home), **variables}
 
     def run(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -136,6 +137,13 @@ class RealOpenClaw:
         )
         assert done.returncode == 0, f"{arguments}: {done.stdout[-2000:]} {done.stderr[-2000:]}"
         return done.stdout
+
+    def put_on_path(self) -> None:
+        """Let programs that the tests start find OpenClaw by its name."""
+        program = self.home / "bin" / "openclaw"
+        program.parent.mkdir()
+        program.write_text(f'#!/bin/sh\nexec {NODE} {SCRIPT} "$@"\n', "utf-8")
+        program.chmod(0o755)
 
     def set_up(self, api: OpenAiApi, *more: str) -> None:
         """Set it up with its own installer, without prompts and without a daemon."""

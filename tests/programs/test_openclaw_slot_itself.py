@@ -141,6 +141,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
         story = Story(openclaw, api)
         api.model = story.model
         openclaw.set_up(api)
+        openclaw.put_on_path()
         openclaw.write_notes()
         yesterday = openclaw.workspace / "memory" / "2026-11-14.md"
         yesterday.write_text(
@@ -244,6 +245,8 @@ def test_openclaws_own_surfaces_show_our_results(story: Story) -> None:
     inspected = json.loads(story.outputs["inspect"])
     assert {name for tool in inspected["tools"] for name in tool["names"]} == {"memory_search", "memory_get"}
     assert inspected["cliCommands"] == ["memory"]
+    assert "can't verify" not in story.outputs["inspect"]
+    assert "record" not in story.installed + story.uninstalled
 
 
 def test_a_path_outside_gets_one_sentence(story: Story) -> None:

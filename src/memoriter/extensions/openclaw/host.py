@@ -31,6 +31,7 @@ class OpenClawSlot(HostWithoutHooks):
         settings, host = request.settings, slot.OpenClawHost.find(request.home)
         memory_home = settings.home if settings.origin("home") != "default" else None
         changes = slot.install(settings.home, host, program(), memory_home, dry_run=request.dry_run)
+        remark = None if request.dry_run else slot.record(host)
         workspaces = host.workspaces()
         reports = []
         if request.with_import and request.open_memory:
@@ -46,6 +47,7 @@ class OpenClawSlot(HostWithoutHooks):
             *(f"Agent {agent}: workspace {workspace}" for agent, workspace in workspaces.items()),
             f"memoriter keeps its data in {settings.home}.",
             "OpenClaw applies the change while it runs. Check it with: openclaw memory status",
+            *([remark] if remark else []),
         ]
         shown = _lines(changes, dry_run=True) if request.dry_run else lines
         return InstallReport(shown, files=_files(changes, request.dry_run), imports=reports)
@@ -54,11 +56,13 @@ class OpenClawSlot(HostWithoutHooks):
         """Take the plugin out of the slot and delete it."""
         settings, host = request.settings, slot.OpenClawHost.find(request.home)
         is_installed = host.plugin.is_dir()
+        remark = slot.remove_record(host) if is_installed and not request.dry_run else None
         changes = slot.uninstall(settings.home, host, dry_run=request.dry_run)
         lines = _lines(changes, dry_run=request.dry_run)
         if not request.dry_run:
             result = "removed" if is_installed else "not installed"
             lines += [f"{host.plugin}: {result}", f"The memory stays in {settings.home}."]
+            lines += [remark] if remark else []
         return InstallReport(lines, files=_files(changes, request.dry_run))
 
     def find(self, request: InstallRequest) -> Connection | None:

@@ -1,14 +1,17 @@
 """Put memoriter into OpenClaw's memory slot, and take it out again.
 
 The plugin is copied into OpenClaw's home, so that OpenClaw starts even if this Python package is gone. The settings
-name it as the owner of the slot. Uninstalling removes exactly that.
+name it as the owner of the slot. OpenClaw's own installer then records where the plugin came from, since OpenClaw warns
+about plugins without a record in every command. Uninstalling removes exactly that.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +21,15 @@ from typing import Any
 from memoriter.errors import ConfigError, NotFound
 from memoriter.extensions.clients.installed_files import EMPTY, FileChange, InstalledFiles, plugin_folder
 from memoriter.extensions.openclaw.home import HOME
+from memoriter.files.durable import write
 
 PLUGIN = "memoriter"
 PACKAGE = "memoriter-openclaw"
 #: The parts of the plugin that OpenClaw needs.
 PLUGIN_FILES = ("package.json", "openclaw.plugin.json", "tools.json", "README.md", "dist")
+
+#: OpenClaw's commands take 10 seconds, and much longer on a busy machine.
+TIMEOUT_S = 300.0
 
 Json = dict[str, Any]
 
@@ -98,6 +105,53 @@ def uninstall(home: Path, host: OpenClawHost, *, dry_run: bool) -> tuple[FileCha
         if created_folder and not any(host.plugin.parent.iterdir()):
             host.plugin.parent.rmdir()
     return (change,)
+
+
+# ---- the record of OpenClaw's installer -----------------------------------------------------------------------
+
+
+def record(host: OpenClawHost) -> str | None:
+    """Let OpenClaw's installer record the plugin. Return what to do if it did not."""
+    source = plugin_folder(Path(__file__).parent, "openclaw")
+    command = ["plugins", "install", str(source), "--force", "--accept-capabilities"]
+    failed = _openclaw(host, command)
+    return failed and (
+        f"The memory works, but OpenClaw warns that it has no record of the plugin: {failed}. For the record, run "
+        f"`openclaw {shlex.join(command)}`."
+    )
+
+
+def remove_record(host: OpenClawHost) -> str | None:
+    """Let OpenClaw's uninstaller remove its record, and keep the settings for `uninstall`. Return what went wrong."""
+    before = host.settings.read_bytes()
+    failed = _openclaw(host, ["plugins", "uninstall", PLUGIN, "--force"])
+    if host.settings.read_bytes() != before:
+        write(host.settings, before, mode=host.settings.stat().st_mode & 0o777)
+    return failed and f"OpenClaw may still have a record of the plugin: {failed}."
+
+
+def _openclaw(host: OpenClawHost, arguments: Sequence[str]) -> str | None:
+    """Run OpenClaw. Return why it failed."""
+    found = shutil.which("openclaw")
+    if found is None:
+        return "the program openclaw was not found"
+    places = {"OPENCLAW_STATE_DIR": str(host.state), "OPENCLAW_CONFIG_PATH": str(host.settings)}
+    try:
+        done = subprocess.run(  # noqa: S603
+            [found, *arguments],
+            env={**os.environ, **places, "NO_COLOR": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no message"]
+    return None if done.returncode == 0 else lines[-1].rstrip(".")
 
 
 # ---- the plugin -----------------------------------------------------------------------------------------------
