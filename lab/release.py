@@ -28,6 +28,8 @@ _NAME = re.compile(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+")
 _MARK = re.compile(r"<!-- mcp-name: (\S+) -->")
 
 COMMANDS = """\
+# Nothing is uploaded yet. `{name}` is a placeholder until the account that uploads is known: it must own that
+# name. Change server.json and the line in the README together, before the first upload.
 python -m twine upload dist/*.whl dist/*.tar.gz                       # PyPI, first: the registry reads its README
 mcp-publisher login github && mcp-publisher publish                   # the MCP registry, from server.json
 npx @anthropic-ai/mcpb pack plugins/claude-desktop dist/memoriter.mcpb  # Claude Desktop, attached to the release
@@ -97,7 +99,7 @@ def main() -> int:
     sys.stderr.write("".join(f"{line}\n" for line in found))
     if not found:
         sys.stdout.write("The release files are in order. To publish (nothing has been uploaded):\n\n")
-        sys.stdout.write(COMMANDS.format(version=__version__))
+        sys.stdout.write(COMMANDS.format(version=__version__, name=_json(ROOT / "server.json")["name"]))
     return 1 if found else 0
 
 

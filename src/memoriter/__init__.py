@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 TYPE_CHECKING = False  # `typing` costs a third of the start of a hook
 if TYPE_CHECKING:
