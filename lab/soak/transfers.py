@@ -126,18 +126,23 @@ def _settings(home: Path, **values: object) -> Any:
 
 def _on_server(home: Home, tenant: str) -> Any:
     place = home.root / "gateway"
-    place.mkdir(exist_ok=True)
     return _settings(place, **{"store.url": os.environ[SERVER], "store.tenant": tenant})
+
+
+def _make_gateway(home: Home) -> None:
+    (home.root / "gateway").mkdir()
 
 
 def _move_to_server(home: Home) -> None:
     from memoriter.extensions.backup.migrating import migrate
 
+    _make_gateway(home)
     migrate(_settings(home.home, workspace=home.workspace), _on_server(home, home.root.parent.name))
     for old in (home.home, home.workspace, home.root / "gateway"):
         shutil.rmtree(old)
     home.create()
     home.home.mkdir()
+    _make_gateway(home)
 
 
 def _migrate_back(home: Home) -> None:
@@ -173,7 +178,7 @@ TRANSFERS = {
     "restore into an empty home": Transfer(_back_up_and_delete, _restore, replaces=True),
     "pull": Transfer(_change_both_sides, _pull),
     "push": Transfer(_change_both_sides, _push),
-    "migrate to a server": Transfer(lambda _: None, _migrate, server=True),
+    "migrate to a server": Transfer(_make_gateway, _migrate, server=True),
     "migrate from a server": Transfer(_move_to_server, _migrate_back, server=True),
     "open a home of version 0.1.0": Transfer(_old_home, _upgrade),
     CARELESS: Transfer(_back_up_and_change, _delete_and_restore, replaces=True),
