@@ -68,6 +68,49 @@ def test_a_printed_note_says_which_lines_it_has(gateway: Served, visit: Visit) -
     expect(page.locator(".rest .on-paper")).not_to_be_visible()
 
 
+#: Views, and what a reader of the paper looks for there.
+PRINTED = {
+    "search": "honey",
+    "about/Doubao": "Doubao eats at seven",
+    "about": "Doubao",
+    "changes": "Doubao is a grey cat",
+    "changes/letter": "Doubao is a grey cat",
+    "inbox": "The jar is blue",
+    "recalls": "what does Doubao eat",
+    "operate": "Tokens",
+    "health": "memories",
+}
+
+
+def test_every_view_is_printed_with_its_content_and_without_controls(gateway: Served, visit: Visit) -> None:
+    gateway.write("memory/cat.md", "# Cat\n\n- Doubao eats at seven\n")
+    gateway.ask("memory.sync")
+    gateway.ask("entries.add", text="Doubao is a grey cat")
+    approval = {"embedding": {"provider": "none"}, "entries": {"approval": "agent"}}
+    (gateway.home / "config.yaml").write_text(json.dumps(approval), "utf-8")
+    gateway.ask("memory_store", text="The jar is blue")
+    gateway.ask("recall", query="what does Doubao eat")
+    page = visit(gateway, "#/health", live=False).page
+    controls = "main :is(button, textarea, input:placeholder-shown)"
+    wrong = {}
+    for view, text in PRINTED.items():
+        page.emulate_media(media="screen")
+        page.set_viewport_size({"width": 1280, "height": 860})
+        page.goto(f"{gateway.address}/#/{view}")
+        expect(page.locator("main .loading, main[aria-busy=true]")).to_have_count(0)
+        expect(page.locator("main")).to_contain_text(text)
+        page.set_viewport_size({"width": 700, "height": 1000})  # a sheet of A4
+        page.emulate_media(media="print")
+        found = {
+            "controls": page.locator(controls).locator("visible=true").all_inner_texts(),
+            "text": text in page.locator("main").inner_text(),
+            "fits": page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"),
+        }
+        if found != {"controls": [], "text": True, "fits": True}:
+            wrong[view] = found
+    assert wrong == {}
+
+
 @pytest.mark.parametrize("width", [375, 1280])
 def test_a_table_scrolls_and_its_words_stay_whole(width: int, gateway: Served, visit: Visit) -> None:
     words = ["Responsible", "September", "Infrastructure", "Documentation", "Availability", "Measurements"]
