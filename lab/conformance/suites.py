@@ -9,12 +9,15 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from xml.etree import ElementTree
+
+from lab.harness.__main__ import gateway
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / ".tools" / "conformance"
@@ -80,11 +83,11 @@ class PytestSuite:
         """Get the tests, run them in their own folder, and read the report."""
         number = version(self.package) if not self.repository else ""
         if self.repository:
-            folder = (sources or ROOT) / self.repository.rpartition("/")[2]
-            if sources is None or not folder.is_dir():
-                missing = f"not run: needs a checkout of {self.repository} (`--sources`)"
+            checkout = _checkout(self.repository, sources)
+            if checkout is None:
+                missing = f"not run: needs a copy of {self.repository} (`--sources`)"
                 return Result(self.suite, "–", skipped=missing)
-            number = _git_version(folder)
+            folder, number = checkout
         else:
             folder = _source_distribution(self.package, number)
         _install(TOOLS / "python", [*PLUGINS, *self.needs])
@@ -128,17 +131,7 @@ class McpSuite:
         node = TOOLS / "mcp" / "node_modules" / "node" / "bin" / "node"
         program = TOOLS / "mcp" / "node_modules" / "@modelcontextprotocol" / "conformance"
         if not node.exists() or not program.exists():
-            npm = [
-                "npm",
-                "install",
-                "--prefix",
-                str(TOOLS / "mcp"),
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-            ]
-            packages = [self.package, f"node@npm:node-linux-{CPU}@24"]
-            subprocess.run([*npm, "--loglevel=error", *packages], check=True, stdout=subprocess.DEVNULL)
+            _install_node(TOOLS / "mcp", [self.package])
         number = json.loads((program / "package.json").read_text())["version"]
         server = subprocess.Popen(
             [sys.executable, "-m", "lab.conformance.mcp_fixtures"],
@@ -174,6 +167,65 @@ class McpSuite:
         return Result(self.suite, f"{self.package} {number}", passed, explained, others)
 
 
+@dataclass(frozen=True, slots=True)
+class JestSuite:
+    """mem0's integration tests of its own client, which need its service, against our gateway."""
+
+    suite: str
+    repository: str
+    folder: str
+    config: str
+    needs: Sequence[str]
+    reasons: Reasons = ()
+
+    def run(self, sources: Path | None) -> Result:
+        """Start a gateway, run the tests with its address, and read the report."""
+        checkout = _checkout(self.repository, sources)
+        if checkout is None:
+            return Result(
+                self.suite, "–", skipped=f"not run: needs a copy of {self.repository} (`--sources`)"
+            )
+        folder, day = checkout[0] / self.folder, checkout[1]
+        modules = TOOLS / "jest" / "node_modules"
+        if not (modules / "jest").exists():
+            _install_node(TOOLS / "jest", self.needs)
+        if not (folder / "node_modules").exists():
+            (folder / "node_modules").symlink_to(modules)
+        number = json.loads((folder / "package.json").read_text())["version"]
+        report = TOOLS / "jest.json"
+        report.unlink(missing_ok=True)
+        with (
+            tempfile.TemporaryDirectory(prefix="memoriter-conformance-") as home,
+            gateway(Path(home)) as (address, token),
+        ):
+            environment = {
+                **os.environ,
+                "MEM0_API_KEY": token,
+                "MEM0_BASE_URL": f"{address}/mem0",
+                "MEM0_TELEMETRY": "false",
+                "NODE_OPTIONS": f"--require {Path(__file__).with_name('mem0_address.cjs')}",
+            }
+            jest = [str(modules / "node" / "bin" / "node"), str(modules / "jest" / "bin" / "jest.js")]
+            options = ["--config", self.config, "--forceExit", "--json", f"--outputFile={report}"]
+            subprocess.run([*jest, *options], cwd=folder, env=environment, capture_output=True, check=False)
+        passed, failures = 0, list[tuple[str, str]]()
+        for file in json.loads(report.read_text())["testResults"]:
+            for test in file["assertionResults"]:
+                if test["status"] == "passed":
+                    passed += 1
+                else:
+                    failures.append((test["fullName"], "\n".join(test["failureMessages"])))
+        explained, others = _explain(failures, self.reasons)
+        return Result(self.suite, f"mem0ai {number} ({day})", passed, explained, others)
+
+
+def _install_node(folder: Path, packages: Sequence[str]) -> None:
+    """Install packages of npm, and Node itself."""
+    npm = ["npm", "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund"]
+    node = f"node@npm:node-linux-{CPU}@24"
+    subprocess.run([*npm, "--loglevel=error", *packages, node], check=True, stdout=subprocess.DEVNULL)
+
+
 def _install(folder: Path, packages: Sequence[str]) -> None:
     """Install packages without their dependencies, which our environment has."""
     missing = [name for name in packages if not (folder / f".{name}").exists()]
@@ -206,9 +258,24 @@ def _source_distribution(package: str, number: str) -> Path:
     return folder
 
 
-def _git_version(folder: Path) -> str:
-    command = ["git", "-C", str(folder), "log", "-1", "--format=%cs"]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+def _checkout(repository: str, sources: Path | None) -> tuple[Path, str] | None:
+    """Return the files of a repository and the day of its last commit: a clone, or the bare `OWNER+NAME/repo`."""
+    owner, _, name = repository.partition("/")
+    places = [sources / name, sources / f"{owner}+{name}" / "repo"] if sources else []
+    place = next((one for one in places if one.is_dir()), None)
+    if place is None:
+        return None
+    folder = TOOLS / "sources" / name
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        archive = folder.with_suffix(".tar")
+        command = ["git", "-C", str(place), "archive", f"--output={archive}", "HEAD"]
+        subprocess.run(command, check=True)
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, filter="data")
+        archive.unlink()
+    command = ["git", "-C", str(place), "log", "-1", "--format=%cs"]
+    return folder, subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 OWN_DATABASE = "tests the SQLite database inside their class, which ours does not have"
@@ -216,7 +283,9 @@ MARKDOWN = "our notes are Markdown: the name in the message ends with .md"
 LINKS = "ours follows no link, refuses it in other words, and does not list it"
 INSIDE = "replaces a private method or a call of their implementation"
 
-SUITES: dict[str, PytestSuite | McpSuite] = {
+HOSTED = "settings and webhooks of a hosted project, which a memory on your machine does not have"
+
+SUITES: dict[str, PytestSuite | McpSuite | JestSuite] = {
     "mcp": McpSuite(
         "MCP, all scenarios for servers, over HTTP (it has none for stdio)",
         "@modelcontextprotocol/conformance",
@@ -250,5 +319,16 @@ SUITES: dict[str, PytestSuite | McpSuite] = {
             (r"cannot be written as JSON", "an item that is not JSON is refused with our own error"),
             (r"has no attribute '_|sqlite3\.|_sqlite_session_(close|reaps|closed|keeps)", OWN_DATABASE),
         ],
+    ),
+    "mem0": JestSuite(
+        "mem0's client (its integration tests) on our mem0 API",
+        "mem0ai/mem0",
+        "mem0-ts",
+        "jest.integration.config.js",
+        needs=[
+            *("jest@29", "ts-jest@29", "typescript@5.5.4", "@types/node@22", "@types/jest@29", "dotenv@16"),
+            *("axios@1", "openai@4", "uuid@11", "zod@3"),
+        ],
+        reasons=[(r"project management|webhook management", HOSTED)],
     ),
 }

@@ -106,3 +106,40 @@ def test_a_key_that_may_only_read_adds_nothing_and_a_missing_entity_is_named(sta
         nameless = client.post("/v3/memories/search/", json={"query": "tea", "filters": {}})
         assert nameless.status_code == 422
         assert "user_id" in nameless.json()["detail"]
+
+
+def test_names_of_any_length_are_kept_apart_listed_and_deleted(start: Start) -> None:
+    names = ["customer-7f3b1c1e-9d0a-4a57-8a41-1f6f0b6f0a11", "Ünal Öz, Straße 12, 10115 Berlin " * 5]
+    with client_of(start) as client:
+        for number, name in enumerate(names):
+            (one,) = add(client, f"I live in house {number}.", user_id=name)
+            assert client.get(f"/v1/memories/{one['id']}/").json()["user_id"] == name
+            asked = {"query": "Which house do I live in?", "filters": {"user_id": name}}
+            found = client.post("/v3/memories/search/", json=asked).json()["results"]
+            assert [(hit["memory"], hit["user_id"]) for hit in found] == [
+                (f"I live in house {number}.", name)
+            ]
+        listed = client.get("/v1/entities/").json()["results"]
+        assert sorted(one["name"] for one in listed) == sorted(names)
+        assert client.delete("/v1/memories/", params={"user_id": "*"}).status_code == 200
+        assert client.post("/v3/memories/", json={"filters": {"user_id": names[0]}}).json()["count"] == 0
+
+
+def test_several_memories_are_changed_and_deleted_together(start: Start) -> None:
+    with client_of(start) as client:
+        ids = [add(client, f"I own boat {number}.", user_id="ada")[0]["id"] for number in range(3)]
+        new = [{"memory_id": one, "text": f"I sold {one[-4:]}."} for one in ids[:2]]
+        assert client.put("/v1/batch/", json={"memories": new}).status_code == 200
+        assert client.get(f"/v1/memories/{ids[0]}/").json()["memory"] == new[0]["text"]
+        gone = {"memories": [{"memory_id": one} for one in ids[:2]]}
+        assert client.request("DELETE", "/v1/batch/", json=gone).status_code == 200
+        left = client.post("/v3/memories/", json={"filters": {"user_id": "ada"}}).json()["results"]
+        assert [one["id"] for one in left] == [ids[2]]
+        wrong = client.put("/v1/batch/", json={"memories": [{"memory_id": ids[2]}, "x"]})
+        assert wrong.status_code == 422
+
+
+def test_an_id_of_another_form_is_invalid_and_an_unknown_one_is_not_found(start: Start) -> None:
+    with client_of(start) as client:
+        assert client.get("/v1/memories/nonexistent-12345/").status_code == 422
+        assert client.get("/v1/memories/00000000-0000-0000-0000-000000000000/").status_code == 404

@@ -22,7 +22,7 @@ from memoriter.entries.drafts import Draft
 from memoriter.errors import BadArgument, MemoriterError, NotFound
 from memoriter.extensions.mem0 import spaces
 from memoriter.extensions.mem0.filters import admits, named_entities
-from memoriter.extensions.mem0.spaces import KINDS, Entity, Spaces, agent_name, entity_of, split_id
+from memoriter.extensions.mem0.spaces import KINDS, Entity, Spaces, agent_name, entity_in, entity_of, split_id
 from memoriter.records import Selection
 from memoriter.server.http.app import STATUS
 from memoriter.server.http.limits import parse_arguments
@@ -94,6 +94,7 @@ class Mem0Api:
         kept = {**{kind: asked.fields.get(kind) for kind in KINDS}, "metadata": metadata}
         session = str(asked.fields.get("run_id") or SESSION)
         with self.spaces.use(agent_name(entity)) as memory:
+            spaces.keep_name(memory, entity)
             spaces.keep_session(memory, session)
             if asked.fields.get("infer", True):
                 done = memory.capture_messages(
@@ -197,6 +198,10 @@ class Mem0Api:
     def delete_all(self, asked: Asked) -> Result:
         """Erase the statements that pass a filter; those of a whole entity together with its conversations."""
         filters = asked.filters
+        if filters and all(wanted == "*" and kind in KINDS for kind, wanted in filters.items()):
+            for kind, name in self._known(filters):
+                self.delete_all(Asked({kind: name}, {}, asked.trust))
+            return {"message": "Memories deleted successfully!"}
         for memory in self._named(filters):
             for entry in memory.entries.list(states=()):
                 if admits(filters, self._memory(memory, entry)):
@@ -213,8 +218,9 @@ class Mem0Api:
     def entities(self, _: Asked) -> Result:
         """List the entities."""
         results = []
-        for kind, name in self.spaces.entities():
-            with self.spaces.use(agent_name((kind, name))) as memory:
+        for agent in self.spaces.agents():
+            with self.spaces.use(agent) as memory:
+                kind, name = entity_in(memory)
                 total = len(memory.entries.list()) if memory.has_entries else 0
             results.append(
                 {"id": name, "name": name, "type": kind.removesuffix("_id"), "total_memories": total}
@@ -225,7 +231,19 @@ class Mem0Api:
         """Erase everything of one entity."""
         kind = f"{asked.path['kind']}_id"
         self.delete_all(Asked({kind: asked.path["id"]}, {}, asked.trust))
-        return {"message": "Entity deleted successfully!"}
+        return {"message": "Entity deleted successfully."}
+
+    def update_batch(self, asked: Asked) -> Result:
+        """Change several statements."""
+        for one in _batch(asked):
+            self.update(one)
+        return {"message": "Memories updated successfully!"}
+
+    def delete_batch(self, asked: Asked) -> Result:
+        """Erase several statements."""
+        for one in _batch(asked):
+            self.delete(one)
+        return {"message": "Memories deleted successfully!"}
 
     # ---- memories ---------------------------------------------------------------------------------------------
 
@@ -234,10 +252,18 @@ class Mem0Api:
         if not entities:
             raise BadArgument(f"`filters` must name an entity by {', '.join(KINDS)}.", "filters")
         for entity in entities:
-            name = _agent(entity)
+            name = agent_name(entity)
             if self.spaces.exists(name):
                 with self.spaces.use(name) as memory:
                     yield memory
+
+    def _known(self, kinds: Mapping[str, Any]) -> list[Entity]:
+        """Return the entities of some kinds."""
+        known = list[Entity]()
+        for agent in self.spaces.agents():
+            with self.spaces.use(agent) as memory:
+                known.append(entity_in(memory))
+        return [entity for entity in known if entity[0] in kinds]
 
     def _memory_of(self, asked: Asked) -> Any:
         agent, place = split_id(asked.path["id"])
@@ -248,7 +274,7 @@ class Mem0Api:
     @staticmethod
     def _memory(memory: Memory, entry: Entry) -> Result:
         kept = spaces.details(memory, entry.id)
-        kind, name = entity_of(memory.settings.agent) or ("user_id", "")
+        kind, name = entity_in(memory)
         ids = {one: kept.get(one) for one in KINDS}
         return {
             "id": f"{memory.settings.agent}:{entry.id}",
@@ -263,7 +289,7 @@ class Mem0Api:
 
     @staticmethod
     def _passage(memory: Memory, citation: str, text: str, day: str | None) -> Result:
-        kind, name = entity_of(memory.settings.agent) or ("user_id", "")
+        kind, name = entity_in(memory)
         run = next(
             (one for one in spaces.sessions(memory) if memory.transcript_writer(one).path.name in citation),
             None,
@@ -286,20 +312,21 @@ class _Opened:
         self._use.__exit__(*error)
 
 
-def _agent(entity: Entity) -> str:
-    try:
-        return agent_name(entity)
-    except ValueError as error:
-        raise BadArgument(str(error), entity[0]) from None
-
-
 def _owner(fields: Mapping[str, Any]) -> Entity:
     for kind in KINDS:
         if fields.get(kind):
-            entity = (kind, str(fields[kind]))
-            _agent(entity)
-            return entity
+            return kind, str(fields[kind])
     raise BadArgument(f"Name an entity by {', '.join(KINDS)}.", "user_id")
+
+
+def _batch(asked: Asked) -> list[Asked]:
+    """Return one request for each memory of a list."""
+    given = asked.fields.get("memories")
+    if not isinstance(given, list) or not all(
+        isinstance(one, Mapping) and "memory_id" in one for one in given
+    ):
+        raise BadArgument("`memories` must be a list of objects with `memory_id`.", "memories")
+    return [Asked(one, {"id": str(one["memory_id"])}, asked.trust) for one in given]
 
 
 def _drafts(messages: list[Mapping[str, Any]], session: str, trust: Trust) -> Iterator[Draft]:
@@ -355,6 +382,8 @@ def _routes(gateway: Gateway, api: Mem0Api) -> list[Route]:
         ("POST", "/v1/memories", "write", api.add),
         *(("POST", f"/{version}/memories", "read", api.get_all) for version in ("v2", "v3")),
         ("GET", "/v1/memories", "read", api.get_all),
+        ("PUT", "/v1/batch", "write", api.update_batch),
+        ("DELETE", "/v1/batch", "write", api.delete_batch),
         ("DELETE", "/v1/memories", "write", api.delete_all),
         ("GET", "/v1/memories/{id:path}/history", "read", api.history),
         ("GET", "/v1/memories/{id:path}", "read", api.get),
@@ -375,7 +404,7 @@ def _endpoint(
         caller = request.state.record.caller
         if caller.agents is not None or not grants(caller.access, access):
             return _refusal(403, "This key may not do that. It needs a token of the gateway for all agents.")
-        body = parse_arguments(await request.body()) if request.method in ("POST", "PUT") else {}
+        body = parse_arguments(await request.body()) if request.method != "GET" else {}
         fields = {**dict(request.query_params), **body}
         trust: Trust = "owner" if grants(caller.access, "admin") else "agent"
         asked = Asked(fields, request.path_params, trust)

@@ -7,8 +7,10 @@ of the entity. What mem0 stores beside a text, and entries do not have, is an it
 from __future__ import annotations
 
 import base64
+import hashlib
 import re
 import threading
+import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memoriter.config import load
-from memoriter.errors import NotFound
+from memoriter.errors import BadArgument, NotFound
 from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
 from memoriter.memory import Memory
@@ -29,7 +31,7 @@ KINDS = ("user_id", "agent_id", "app_id", "run_id")
 #: Memories that stay open.
 MAX_OPEN = 32
 PLAIN = re.compile(r"[a-z0-9_-]{1,40}")
-DETAILS, SESSIONS = ("mem0", "details"), ("mem0", "sessions")
+DETAILS, SESSIONS, NAME = ("mem0", "details"), ("mem0", "sessions"), ("mem0", "name")
 
 Entity = tuple[str, str]
 
@@ -41,22 +43,33 @@ def agent_name(entity: Entity) -> str:
     if PLAIN.fullmatch(name):
         return f"mem0-{short}-{name}"
     encoded = base64.b32encode(name.encode()).decode().rstrip("=").lower()
-    if len(encoded) > 40:
-        raise ValueError(
-            f"`{kind}` may have at most 25 bytes if it contains more than a-z, 0-9, '-' and '_'."
-        )
+    if len(encoded) > 40:  # the memory keeps a long name itself
+        return f"mem0-{short}_{hashlib.sha256(name.encode()).hexdigest()[:40]}"
     return f"mem0-{short}.{encoded}"
 
 
 def entity_of(agent: str) -> Entity | None:
-    """Return the entity whose memory an agent is, or None."""
-    found = re.fullmatch(r"mem0-(user|agent|app|run)([-.])(.+)", agent)
+    """Return the entity whose memory an agent is, or None. A long name is empty."""
+    found = re.fullmatch(r"mem0-(user|agent|app|run)([-._])(.+)", agent)
     if found is None:
         return None
     short, mark, name = found.groups()
     if mark == ".":
         name = base64.b32decode(name.upper() + "=" * (-len(name) % 8)).decode()
-    return f"{short}_id", name
+    return f"{short}_id", "" if mark == "_" else name
+
+
+def entity_in(memory: Memory) -> Entity:
+    """Return the entity whose memory this is."""
+    kind, name = entity_of(memory.settings.agent) or ("user_id", "")
+    kept = None if name else items_of(memory).get(NAME, "name")
+    return kind, str(kept.value["name"]) if kept else name
+
+
+def keep_name(memory: Memory, entity: Entity) -> None:
+    """Store the name of an entity that is too long for the name of an agent."""
+    if entity_in(memory) != entity:
+        items_of(memory).put([Put(NAME, "name", {"name": entity[1]})])
 
 
 class Spaces:
@@ -101,10 +114,10 @@ class Spaces:
         """Return whether anything was ever added for an entity."""
         return agent in self._open or (self._folder / agent).is_dir() or self._loader.settings.store.is_shared
 
-    def entities(self) -> list[Entity]:
-        """Return the entities with a memory on this machine, by name."""
-        found = (entity_of(folder.name) for folder in sorted(self._folder.glob("mem0-*")))
-        return [entity for entity in found if entity is not None]
+    def agents(self) -> list[str]:
+        """Return the agents that are memories of entities on this machine."""
+        names = (folder.name for folder in self._folder.glob("mem0-*"))
+        return sorted(name for name in names if entity_of(name))
 
     def close(self) -> None:
         """Close every memory."""
@@ -142,6 +155,10 @@ def sessions(memory: Memory) -> list[str]:
 def split_id(memory_id: str) -> tuple[str, str]:
     """Return the agent and the place in its memory that an id of the API names."""
     agent, colon, place = memory_id.partition(":")
-    if not colon or entity_of(agent) is None:
-        raise NotFound(f"Memory {memory_id[:100]!r} not found.")
-    return agent, place
+    if colon and entity_of(agent) is not None:
+        return agent, place
+    try:
+        uuid.UUID(memory_id)
+    except ValueError:
+        raise BadArgument(f"{memory_id[:100]!r} is not the id of a memory.", "memory_id") from None
+    raise NotFound(f"Memory {memory_id[:100]!r} not found.")
