@@ -89,7 +89,6 @@ def index(
 
     `sync` is another name of this command, and `reindex` one of `index --force`.
     """
-
     with (
         context.obj.memory() as memory,
         folders.saying_how_to_continue(memory),
@@ -146,7 +145,6 @@ def search(
 
     `search` is for you and finds everything. `recall` shows what an agent would get for a message.
     """
-
     query = join_words(words, "The query is empty. Write what you are looking for.")
     with context.obj.memory() as memory:
         answer = memory.search(
@@ -179,7 +177,6 @@ def get(
     as_json: Json = False,
 ) -> None:
     """Print lines of a note or transcript, or an entry."""
-
     with context.obj.memory() as memory:
         excerpt = memory.read(path, start, lines)
     render.show(
@@ -220,7 +217,6 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show the state of the index and of the embedder."""
-
     with context.obj.memory() as memory:
         now, left_out = memory.status(deep=deep), folders.not_indexed(memory)
         hint = folders.how_to_index(left_out, memory.settings.workspace)

@@ -62,7 +62,6 @@ def add(
 
     `add` is for single statements about you and your work. `save` writes longer text to a note.
     """
-
     text = read_words(words, "The statement is empty.")
     with context.obj.memory() as memory:
         remembered = memory.entries.add(
@@ -146,7 +145,6 @@ def undo(
     as_json: Json = False,
 ) -> None:
     """Undo the newest change. Repeat it to undo the changes before. `redo` makes an undone change again."""
-
     with context.obj.memory() as memory:
         events, entries = memory.entries.undo(entry_id)
         render.show(
@@ -164,7 +162,6 @@ def redo(
     as_json: Json = False,
 ) -> None:
     """Make the change again that `undo` reverted last. Repeat it for the changes undone before."""
-
     with context.obj.memory() as memory:
         events, entries = memory.entries.redo(entry_id)
     render.show(

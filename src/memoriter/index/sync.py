@@ -125,7 +125,6 @@ class Indexer:
 
         Raises `StoreLocked` when another process is still syncing after ``wait_s``.
         """
-
         started = time.perf_counter()
 
         def run() -> SyncReport:

@@ -39,7 +39,6 @@ def run(context: typer.Context) -> None:
 @app.command("status")
 def status(context: typer.Context, as_json: Json = False) -> None:
     """Show whether the process runs."""
-
     settings = context.obj.settings()
     found = _ask(settings, "describe")
     running = {"running": found is not None, "enabled": settings.resident.enabled}
@@ -52,7 +51,6 @@ def status(context: typer.Context, as_json: Json = False) -> None:
 @app.command("stop")
 def stop(context: typer.Context, as_json: Json = False) -> None:
     """Stop the process. The next hook or search starts it again, unless `resident.enabled` is off."""
-
     pid = stop_process(context.obj.settings())
     text = "Not running." if pid is None else f"Stopped process {pid}."
     render.show(as_json, {"stopped": pid}, text)
@@ -105,7 +103,6 @@ def stop_process(settings: Settings) -> int | None:
 
 
 def _describe(found: Mapping[str, object]) -> str:
-
     answers = render.count(int(str(found["answered"])), "answer")
     return f"process {found['pid']}, {answers}, ends after {found['idle_minutes']:g} idle minutes"
 

@@ -44,7 +44,6 @@ def backup(
 
 
 def _print_backup(report: BackupReport) -> None:
-
     out = render.console()
     size = render.size(report.bytes)
     agents = f"the memory of {', '.join(report.agents)}" if report.agents else "no memory of an agent"
@@ -97,7 +96,6 @@ def restore(
 
 
 def _print_restore(report: RestoreReport) -> None:
-
     out = render.console()
     verb = "Would restore" if report.dry_run else "Restored"
     out.print(f"{verb} {render.count(report.files, 'file')}; every file was verified.")
@@ -142,7 +140,6 @@ def _settings_at(options: GlobalOptions, place: str) -> Settings:
 
 
 def _print_migration(report: MigrationReport) -> None:
-
     out = render.console()
     for one in report.tables:
         out.print(f"{one.area}/{one.name}: {render.count(one.rows, 'row')}, digest {one.digest[:12]}")

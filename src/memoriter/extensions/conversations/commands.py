@@ -48,7 +48,6 @@ def recall(
 
     `recall` shows what an agent gets automatically. `search` is for you and finds everything.
     """
-
     if messages is None:
         text = join_words(words or [], "Write the message of the user, or name a file with --messages.")
         recent = [{"role": "user", "content": text}]
@@ -78,7 +77,6 @@ def capture(
     as_json: Json = False,
 ) -> None:
     """Extract entries from a conversation. Safe to call with the full history each time."""
-
     conversation, remembered = _read_messages(messages), list[dict[str, Any]]()
     for first in range(0, len(conversation), MAX_CAPTURE_MESSAGES):
         arguments = {"messages": conversation[first : first + MAX_CAPTURE_MESSAGES], "session": session}

@@ -84,7 +84,6 @@ def _print_exchange(result: ExchangeReport | MemoriterError, as_json: bool) -> N
 
 
 def _print_notes(report: ExchangeReport) -> None:
-
     lines = [f"{note.path}: {_describe(note)}" for note in report.notes]
     lines.append(f"{render.count(report.same, 'note')} unchanged.")
     sys.stdout.write(render.plain("\n".join(lines)) + "\n")

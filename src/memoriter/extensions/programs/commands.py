@@ -227,7 +227,6 @@ def _request(
 
 def _show(host: str, report: InstallReport, request: InstallRequest, as_json: bool) -> None:
     """Print what changed: lines for people, or one object."""
-
     if not as_json:
         for imported in report.imports:
             _print_import(imported)

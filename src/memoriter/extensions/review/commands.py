@@ -34,7 +34,6 @@ def history(
     as_json: Json = False,
 ) -> None:
     """Show every change of an entry."""
-
     with context.obj.memory() as memory:
         events = memory.entries.history(entry_id)
     render.show(
@@ -47,7 +46,6 @@ def history(
 @cleanup_command.command()
 def cleanup(context: typer.Context, as_json: Json = False) -> None:
     """Mark expired entries and erase old ones."""
-
     with context.obj.memory() as memory:
         counts = memory.entries.cleanup()
     render.show(as_json, counts, lambda: tables.cleaned_up(counts))
@@ -66,7 +64,6 @@ def recalls(
     as_json: Json = False,
 ) -> None:
     """List the recalls, newest first: when notes and entries were added to a prompt, and for which query."""
-
     with context.obj.memory() as memory:
         page = memory.entries.recalls(limit=limit, session=session)
     render.show(
@@ -105,7 +102,6 @@ def why(
 @staged_command.command()
 def staged(context: typer.Context, as_json: Json = False) -> None:
     """List the entries and notes that wait for your approval."""
-
     with context.obj.memory() as memory:
         waiting, notes = memory.entries.list(states=("staged",)), memory.notes.pending()
         render.show(
@@ -123,7 +119,6 @@ def approve(
     context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
 ) -> None:
     """Approve staged entries, or notes by their path. Duplicates of known entries are counted, not stored again."""
-
     with context.obj.memory() as memory:
         selected = _select_ids(memory, ids, everything)
         notes = [one for one in selected if one.endswith(".md")]
@@ -143,7 +138,6 @@ def reject(
     context: typer.Context, ids: Ids = None, everything: AllStaged = False, as_json: Json = False
 ) -> None:
     """Reject staged entries. `memoriter undo ID` restores one until it is erased."""
-
     with context.obj.memory() as memory:
         selected = _select_ids(memory, ids, everything)
         rejected = memory.entries.reject(selected)

@@ -98,7 +98,6 @@ def remove(
 
 
 def _show_collections(found: Sequence[Collection], as_json: bool) -> None:
-
     rows = [
         (
             collection.name,
@@ -145,7 +144,6 @@ def change_collections(
 @config_app.command("show")
 def show_settings(context: typer.Context, as_json: Json = False) -> None:
     """Print every setting with its value and its origin."""
-
     rows = context.obj.settings().describe()
     shown = {"settings": [_to_json(row) for row in rows]}
     render.show(as_json, shown, lambda: render.settings(rows))

@@ -303,7 +303,6 @@ def _set_default(options: GlobalOptions, workspace: Path, *, replace_other: bool
 
 def _print_report(report: SetupReport, indexed: SyncReport | None, follows: str) -> None:
     """Print what `init` created and indexed."""
-
     out = render.console()
     for verb, paths in (("created", report.made), ("changed", report.changed), ("kept", report.kept)):
         for path in paths:
