@@ -368,10 +368,7 @@ def build_entries(settings: Settings, engine: Engine) -> Entries:
         judge=build_judge(settings),
         approval=learning.approval,
         cleanup=CleanupOptions(
-            cleanup.auto_cleanup,
-            cleanup.interval,
-            cleanup.retention_days,
-            cleanup.ledger_days,
+            cleanup.auto_cleanup, cleanup.interval, cleanup.retention_days, cleanup.ledger_days
         ),
         capture=CaptureLimits() if learning.capture else CaptureLimits(per_turn=0),
         background=settings.embedding.background,

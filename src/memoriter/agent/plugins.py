@@ -178,10 +178,7 @@ class Handlers:
             return None
         return _effect(
             self._service.maybe_flush_memory(
-                moment.tokens,
-                moment.window,
-                conversation_of(moment, self._parts.trust_rules),
-                moment.session,
+                moment.tokens, moment.window, conversation_of(moment, self._parts.trust_rules), moment.session
             )
         )
 

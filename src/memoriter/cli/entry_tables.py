@@ -13,12 +13,7 @@ from memoriter.cli.render import console, fit, plain, stars
 from memoriter.invisible import invisible
 
 if TYPE_CHECKING:
-    from memoriter.records import (
-        Entry,
-        EntryEvent,
-        Receipt,
-        Remembered,
-    )
+    from memoriter.records import Entry, EntryEvent, Receipt, Remembered
 
 
 def day(seconds: float | None) -> str:

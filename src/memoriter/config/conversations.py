@@ -40,8 +40,7 @@ class EntrySettings(Section):
         "exports. If false, all workspaces of an agent share its entries.",
     )
     capture: bool = Field(
-        default=True,
-        description="Capture what the owner says about themselves and their work, by rules.",
+        default=True, description="Capture what the owner says about themselves and their work, by rules."
     )
 
 
@@ -117,8 +116,7 @@ class SessionSettings(Section):
 
     enabled: bool = Field(default=True, description="Index session transcripts as well as notes.")
     paths: tuple[Path, ...] = Field(
-        default=(),
-        description="More folders or files of transcripts, such as `~/.claude/projects`.",
+        default=(), description="More folders or files of transcripts, such as `~/.claude/projects`."
     )
     delta_bytes: Whole = Field(
         default=100_000,
@@ -161,8 +159,7 @@ class WritingSettings(Section):
     """Notes that are written automatically."""
 
     flush: bool = Field(
-        default=True,
-        description="Before a host compacts a conversation, save what would be lost.",
+        default=True, description="Before a host compacts a conversation, save what would be lost."
     )
     flush_margin_tokens: Whole = Field(
         default=24_000,
@@ -171,8 +168,7 @@ class WritingSettings(Section):
         "its answer (often 20,000) plus 4,000.",
     )
     timezone: str = Field(
-        default="",
-        description="Time zone of dates in notes, such as `Asia/Shanghai`. Default: the system's.",
+        default="", description="Time zone of dates in notes, such as `Asia/Shanghai`. Default: the system's."
     )
 
     @field_validator("timezone")

@@ -46,10 +46,7 @@ WORKSPACE_FILE = ".memoriter.yaml"
 MAX_FILE_BYTES = 256 * 1024
 
 #: Variables that other tools use too, with their keys. Of two variables for one key, the later wins.
-SHARED_VARIABLES = {
-    "STORAGE_DIR": "home",
-    "MEMORY_DIR": "workspace",
-}
+SHARED_VARIABLES = {"STORAGE_DIR": "home", "MEMORY_DIR": "workspace"}
 
 
 def shared_variables() -> dict[str, str]:

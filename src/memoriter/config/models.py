@@ -38,8 +38,7 @@ class EmbeddingSettings(Section):
         "with models of any name is asked once for those of a model that is not known.",
     )
     base_url: Url | None = Field(
-        default=None,
-        description="URL of the named provider's API, such as a server on this machine.",
+        default=None, description="URL of the named provider's API, such as a server on this machine."
     )
     fallback: Provider = Field(
         default="none",

@@ -92,8 +92,7 @@ class SearchSettings(Section):
 
     max_results: Whole = Field(default=6, ge=1, le=1000, description="Maximum number of results.")
     min_score: Fraction = Field(
-        default=0.1,
-        description="Drop results with a lower score, unless they match an exact keyword.",
+        default=0.1, description="Drop results with a lower score, unless they match an exact keyword."
     )
     fusion: Literal["weighted", "rrf"] = Field(
         default="weighted",
@@ -128,8 +127,7 @@ class SearchSettings(Section):
         description="0 returns the best results even if they repeat; towards 1 repeats less (MMR).",
     )
     half_life_days: Annotated[float, BeforeValidator(reject_bool), Field(gt=0)] | None = Field(
-        default=None,
-        description="Days after which a dated note counts half. Default: age does not matter.",
+        default=None, description="Days after which a dated note counts half. Default: age does not matter."
     )
     sync_before: bool = Field(default=True, description="Index changed files before a search.")
 
@@ -245,8 +243,7 @@ class MemorySettings(Section):
     """The search engine, the sessions that may use it, and the display of results."""
 
     backend: Annotated[str, offered("engines", "builtin", noun="engine")] = Field(
-        default="builtin",
-        description="Search engine: `builtin`, or one that an extension offers.",
+        default="builtin", description="Search engine: `builtin`, or one that an extension offers."
     )
     citations: Literal["on", "off", "auto"] = Field(
         default="auto",

@@ -134,8 +134,7 @@ class Settings(Section):
         "folder if it contains `MEMORY.md` or `memory/`, else `workspace` in the home.",
     )
     home: Path = Field(
-        default=Path("~/.memoriter"),
-        description="The folder for the index and all other files of memoriter.",
+        default=Path("~/.memoriter"), description="The folder for the index and all other files of memoriter."
     )
     workspaces: Mapping[str, Path] = Field(
         default={},

@@ -104,9 +104,7 @@ class Cached:
 
     @staticmethod
     def _compute(
-        embedder: Batched,
-        items: Sequence[tuple[str, str]],
-        save: Callable[[Mapping[str, Matrix]], None],
+        embedder: Batched, items: Sequence[tuple[str, str]], save: Callable[[Mapping[str, Matrix]], None]
     ) -> str | None:
         def on_batch(indices: Sequence[int], vectors: Matrix) -> None:
             save({items[i][0]: row for i, row in zip(indices, vectors, strict=True)})

@@ -188,13 +188,7 @@ def _in_process(
     health = ProviderHealth(identity.provider)
     query_s = spec.local_query_s if limits_queries else None
     guarded = Guarded(embedder, query_s=query_s, batch_s=spec.local_batch_s, health=health)
-    return Choice(
-        guarded,
-        identity.provider,
-        identity.model,
-        reason,
-        recipe=spec.recipe(spec.provider),
-    )
+    return Choice(guarded, identity.provider, identity.model, reason, recipe=spec.recipe(spec.provider))
 
 
 def _remote(remote: RemoteEmbedder, spec: EmbedderSpec) -> Choice:

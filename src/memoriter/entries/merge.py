@@ -183,10 +183,7 @@ def approval(verdict: Verdict, staged: Entry, draft: Draft, at: float) -> list[E
     if verdict.action == "repeat":
         (old,) = verdict.targets
         ended = replace(staged, state="superseded", superseded_by=old.id, updated_at=at)
-        return [
-            _repeat_edit(old, draft, verdict.why, at),
-            Edit("absorb", ended, staged, verdict.why),
-        ]
+        return [_repeat_edit(old, draft, verdict.why, at), Edit("absorb", ended, staged, verdict.why)]
     lasting = None if staged.expires_at is None else expiry(staged.type, staged.importance, at)
     new = replace(staged, state="active", updated_at=at, expires_at=lasting, related=())
     return _superseding(verdict, new, at, staged)

@@ -160,11 +160,7 @@ def _opened(path: Path, code: str, *, make: bool = False) -> Iterator[Path]:
         yield folder / path.name
 
 
-_REASONS = {
-    errno.ENOSPC: "os.no_space",
-    errno.EACCES: "os.denied",
-    errno.EROFS: "os.read_only",
-}
+_REASONS = {errno.ENOSPC: "os.no_space", errno.EACCES: "os.denied", errno.EROFS: "os.read_only"}
 
 
 def _reason(error: OSError) -> str:

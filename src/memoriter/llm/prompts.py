@@ -81,12 +81,7 @@ def _count_fitting(costs: list[int], budget: int) -> int:
 
 
 def ask(
-    chat: Chat,
-    request: Prompt,
-    shape: type[ModelT],
-    *,
-    schema: Schema | None = None,
-    max_tokens: int = 1024,
+    chat: Chat, request: Prompt, shape: type[ModelT], *, schema: Schema | None = None, max_tokens: int = 1024
 ) -> ModelT:
     """Return the model's answer as ``shape``. Raises `ChatError` when it is invalid twice.
 

@@ -18,16 +18,7 @@ from memoriter.files import edits, shared
 from memoriter.notes.chunking import PENDING, trust_of_note
 from memoriter.notes.editing import NoteEditor
 from memoriter.notes.notebook import Notebook
-from memoriter.records import (
-    Collection,
-    Excerpt,
-    FoundFile,
-    NoteChunk,
-    NoteFile,
-    NoteLine,
-    Source,
-    Trust,
-)
+from memoriter.records import Collection, Excerpt, FoundFile, NoteChunk, NoteFile, NoteLine, Source, Trust
 from memoriter.sentences import sentence
 from memoriter.text import estimate_tokens
 from memoriter.text.markdown import front_matter_fields, front_matter_lines
@@ -250,10 +241,7 @@ class Notes:
                 owners.append(path.name)
             except (WriteError, OSError):
                 failed.append(path.name)
-        left = {
-            "forget.owner_logs": owners,
-            "forget.unreadable_logs": failed,
-        }
+        left = {"forget.owner_logs": owners, "forget.unreadable_logs": failed}
         return ErasedLines(
             tuple(lines),
             tuple(sentence(code, files=", ".join(names)) for code, names in left.items() if names),

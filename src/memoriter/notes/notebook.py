@@ -208,10 +208,7 @@ def clean_text(text: str) -> tuple[str, str | None]:
     whole = encodable(text).replace("\x00", "")
     public = without_private(whole)
     clean = redact(public)
-    removed = [
-        *(["private spans"] if public != whole else []),
-        *(["secrets"] if clean != public else []),
-    ]
+    removed = [*(["private spans"] if public != whole else []), *(["secrets"] if clean != public else [])]
     return clean, f"Left out: {' and '.join(removed)}." if removed else None
 
 

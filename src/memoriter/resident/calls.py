@@ -45,11 +45,7 @@ def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
     try:
         connection = within(client.wait_s(), lambda: Connection(home))
         result = connection.ask(
-            {
-                "operation": "command",
-                "arguments": {"arguments": list(arguments)},
-            },
-            line.options,
+            {"operation": "command", "arguments": {"arguments": list(arguments)}}, line.options
         )
     except (Unavailable, OSError):
         return None

@@ -15,14 +15,7 @@ from datetime import datetime
 from typing import BinaryIO
 
 from memoriter.records import Passage, Turn, least_trusted
-from memoriter.sessions.messages import (
-    EMPTY_MESSAGE,
-    MAX_LINE,
-    DamagedLine,
-    parse,
-    parse_or_empty,
-    turns_of,
-)
+from memoriter.sessions.messages import EMPTY_MESSAGE, MAX_LINE, DamagedLine, parse, parse_or_empty, turns_of
 from memoriter.sessions.outside_text import OutsideText, TrustRules
 from memoriter.text.tokens import width
 

@@ -154,8 +154,5 @@ class ScopeCheck:
             if len(self._refused) > MAX_LOGGED_SESSIONS:
                 self._refused.pop(next(iter(self._refused)))
         if not known:
-            log.info(
-                "session %r may not use this memory (memory.scope); it gets empty answers",
-                session_key,
-            )
+            log.info("session %r may not use this memory (memory.scope); it gets empty answers", session_key)
         return False

@@ -101,11 +101,7 @@ _M007 = Migration(
     (
         *add_checksums("meta", ("key",), ("key", "value")),
         *add_checksums("entries", ("id",), _ENTRY.split()),
-        *add_checksums(
-            "events",
-            ("seq",),
-            _EVENT_COLUMNS.split(),
-        ),
+        *add_checksums("events", ("seq",), _EVENT_COLUMNS.split()),
         *add_checksums("tombstones", ("digest",), ("digest", "at", "seq")),
         *add_checksums("recalls", ("id",), _RECALL.split()),
         *add_checksums("recalled", ("recall_id", "position"), _RECALLED.split()),

@@ -99,11 +99,7 @@ class Edit:
 def open_file(path: Path, *, timeout_s: float = 30.0) -> Database:
     """Open the ``memory.db`` at this path."""
     return Database(
-        path,
-        application_id=APPLICATION_ID,
-        migrations=MIGRATIONS,
-        synchronous="FULL",
-        timeout_s=timeout_s,
+        path, application_id=APPLICATION_ID, migrations=MIGRATIONS, synchronous="FULL", timeout_s=timeout_s
     )
 
 

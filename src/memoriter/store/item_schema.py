@@ -49,9 +49,5 @@ MIGRATIONS = (_M001, _M002)
 def open_items_file(path: Path, *, timeout_s: float = 30.0) -> Database:
     """Open the ``items.db`` at this path."""
     return Database(
-        path,
-        application_id=APPLICATION_ID,
-        migrations=MIGRATIONS,
-        synchronous="FULL",
-        timeout_s=timeout_s,
+        path, application_id=APPLICATION_ID, migrations=MIGRATIONS, synchronous="FULL", timeout_s=timeout_s
     )

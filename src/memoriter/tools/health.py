@@ -141,9 +141,7 @@ def _health(call: Call[HealthArguments]) -> HealthResult:
     return HealthResult(
         status=summary,
         freshness=FreshnessJson(
-            behind=behind,
-            last_sync=status.last_sync if status else None,
-            watching=parts_of(memory).watching,
+            behind=behind, last_sync=status.last_sync if status else None, watching=parts_of(memory).watching
         ),
         embedder=EmbedderJson.model_validate(status) if status else EmbedderJson(),
         backend=status.backend if status else "none",

@@ -315,10 +315,7 @@ class StatusResult(Shape):
 
 @operation(
     "memory_stats",
-    hints={
-        "en": "see how much there is and whether the memory works.",
-        "zh": "查看记忆的规模和状态。",
-    },
+    hints={"en": "see how much there is and whether the memory works.", "zh": "查看记忆的规模和状态。"},
 )
 def memory_stats(call: Call[NoArguments]) -> StatsResult:
     """Report the size and state of the memory when the user asks for it."""

@@ -10,15 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from memoriter.extension import offers
-from memoriter.tools import (
-    entries,
-    entry_changes,
-    health,
-    notes,
-    recalls,
-    search,
-    turns,
-)
+from memoriter.tools import entries, entry_changes, health, notes, recalls, search, turns
 from memoriter.tools.tool import Result, Tool
 from memoriter.tools.toolbox import TOOLS, Toolbox
 

@@ -76,11 +76,7 @@ def _recall(call: Call[RecallArguments]) -> RecallResult:
     else:
         raise BadArgument("recall needs either `query` or `messages`.", "query", "messages")
     recalled = parts_of(call.memory).search.recall(
-        query,
-        key=call.session,
-        session=asked.session,
-        interface=call.interface,
-        tokens=asked.tokens,
+        query, key=call.session, session=asked.session, interface=call.interface, tokens=asked.tokens
     )
     return RecallResult.model_validate(recalled)
 

@@ -204,8 +204,7 @@ def change(call: Call[ChangeArguments]) -> ChangedResult:
     """
     asked = call.arguments
     done = changing.change(
-        call.memory,
-        [changing.Place(place.ref, place.text, place.new, place.line) for place in asked.places],
+        call.memory, [changing.Place(place.ref, place.text, place.new, place.line) for place in asked.places]
     )
     left = about(call.memory, asked.name) if asked.name else None
     remains = (

@@ -5,6 +5,5 @@ from __future__ import annotations
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
-    name="everos",
-    importers={"everos": Offer("memoriter.extensions.everos.memory_root:EVEROS")},
+    name="everos", importers={"everos": Offer("memoriter.extensions.everos.memory_root:EVEROS")}
 )

@@ -15,9 +15,6 @@ extension = Extension(
         )
     },
     settings={"embedding": "memoriter.extensions.gemini.settings:GeminiSettings"},
-    variables={
-        "GOOGLE_API_KEY": "embedding.gemini_api_key",
-        "GEMINI_API_KEY": "embedding.gemini_api_key",
-    },
+    variables={"GOOGLE_API_KEY": "embedding.gemini_api_key", "GEMINI_API_KEY": "embedding.gemini_api_key"},
     environment=("GEMINI_", "GOOGLE_"),
 )

@@ -104,10 +104,7 @@ class GeminiEmbedder(VendorEmbedder):
         return {
             "task_type": TASKS[purpose],
             "output_dimensionality": self.shortened,
-            "http_options": {
-                "timeout": int(timeout_s * 1000),
-                "retry_options": {"attempts": retries + 1},
-            },
+            "http_options": {"timeout": int(timeout_s * 1000), "retry_options": {"attempts": retries + 1}},
         }
 
     def open_client(self) -> Any:

@@ -4,7 +4,4 @@ from __future__ import annotations
 
 from memoriter.extension import Extension, Offer
 
-extension = Extension(
-    name="hermes",
-    importers={"hermes": Offer("memoriter.extensions.hermes.home:HERMES")},
-)
+extension = Extension(name="hermes", importers={"hermes": Offer("memoriter.extensions.hermes.home:HERMES")})

@@ -5,6 +5,5 @@ from __future__ import annotations
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
-    name="hindsight",
-    importers={"hindsight": Offer("memoriter.extensions.hindsight.bank:HINDSIGHT")},
+    name="hindsight", importers={"hindsight": Offer("memoriter.extensions.hindsight.bank:HINDSIGHT")}
 )

@@ -4,7 +4,4 @@ from __future__ import annotations
 
 from memoriter.extension import Extension, Offer
 
-extension = Extension(
-    name="letta",
-    importers={"letta": Offer("memoriter.extensions.letta.agent_file:LETTA")},
-)
+extension = Extension(name="letta", importers={"letta": Offer("memoriter.extensions.letta.agent_file:LETTA")})

@@ -70,12 +70,7 @@ def list_changes(
     if not parts_of(memory).entries_exist:
         return []
     store = context_of(memory.entries).store
-    given = (
-        ("at >= ?", since),
-        ("at < ?", until),
-        ("by = ?", by),
-        ("kind = ?", kind),
-    )
+    given = (("at >= ?", since), ("at < ?", until), ("by = ?", by), ("kind = ?", kind))
     found = [(clause, value) for clause, value in given if value is not None]
     where = " and ".join(["true", *(clause for clause, _ in found)])
     # An import adds changes of earlier times, so the order of the numbers is not that of the days.

@@ -12,11 +12,7 @@ from typing import Any
 
 import mcp_types as types
 from mcp_types import methods
-from mcp_types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    LATEST_HANDSHAKE_VERSION,
-    MODERN_PROTOCOL_VERSIONS,
-)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, LATEST_HANDSHAKE_VERSION, MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, ValidationError
 
 from memoriter import __version__, logs
@@ -73,12 +69,7 @@ class Context:
         """Send progress to a client that asked for it."""
         if self.notify is None or self.progress_token is None:
             return
-        given = {
-            "progressToken": self.progress_token,
-            "progress": done,
-            "total": total,
-            "message": message,
-        }
+        given = {"progressToken": self.progress_token, "progress": done, "total": total, "message": message}
         params = {name: value for name, value in given.items() if value is not None}
         await self.notify({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
 

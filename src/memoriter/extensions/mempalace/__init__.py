@@ -5,6 +5,5 @@ from __future__ import annotations
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
-    name="mempalace",
-    importers={"mempalace": Offer("memoriter.extensions.mempalace.rooms:MEMPALACE")},
+    name="mempalace", importers={"mempalace": Offer("memoriter.extensions.mempalace.rooms:MEMPALACE")}
 )

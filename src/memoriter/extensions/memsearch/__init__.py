@@ -5,6 +5,5 @@ from __future__ import annotations
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
-    name="memsearch",
-    importers={"memsearch": Offer("memoriter.extensions.memsearch.notes:MEMSEARCH")},
+    name="memsearch", importers={"memsearch": Offer("memoriter.extensions.memsearch.notes:MEMSEARCH")}
 )

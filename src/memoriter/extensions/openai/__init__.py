@@ -16,9 +16,6 @@ extension = Extension(
     },
     chats={"openai": Offer("memoriter.extensions.openai.chat:OpenAIChat", extra="openai")},
     settings={"embedding": "memoriter.extensions.openai.settings:OpenAISettings"},
-    variables={
-        "OPENAI_BASE_URL": "embedding.openai_base_url",
-        "OPENAI_API_KEY": "embedding.openai_api_key",
-    },
+    variables={"OPENAI_BASE_URL": "embedding.openai_base_url", "OPENAI_API_KEY": "embedding.openai_api_key"},
     environment=("OPENAI_",),
 )

@@ -15,8 +15,7 @@ class PineconeSettings(Section):
 
     api_key: SecretStr | None = Field(default=None, description="Also read from `PINECONE_API_KEY`.")
     index: str = Field(
-        default="memoriter",
-        description="Name of the index. It is created if it does not exist.",
+        default="memoriter", description="Name of the index. It is created if it does not exist."
     )
     host: str | None = Field(
         default=None,

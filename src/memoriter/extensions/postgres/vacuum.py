@@ -27,10 +27,7 @@ def vacuum(database: PostgresDatabase, tables: Iterable[str], *, wait_s: float =
 
     Return False if a transaction that is older than this call may still read them, so that they stay for now.
     """
-    with (
-        contextlib.closing(database.server.connect()) as connection,
-        translate_errors(database.name),
-    ):
+    with contextlib.closing(database.server.connect()) as connection, translate_errors(database.name):
         connection.execute(sql.SQL("set search_path = {}, public").format(sql.Identifier(SCHEMA)))
         own = _partitions(connection, database, tables)
         is_clean = _wait_for_readers(connection, time.monotonic() + wait_s)

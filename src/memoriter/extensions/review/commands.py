@@ -66,11 +66,7 @@ def recalls(
     """List the recalls, newest first: when notes and entries were added to a prompt, and for which query."""
     with context.obj.memory() as memory:
         page = memory.entries.recalls(limit=limit, session=session)
-    render.show(
-        as_json,
-        lambda tools: tools.recalls.RecallListResult.of(page),
-        lambda: tables.recalls(page),
-    )
+    render.show(as_json, lambda tools: tools.recalls.RecallListResult.of(page), lambda: tables.recalls(page))
 
 
 @why_command.command(epilog="Examples: memoriter why · memoriter why 7c1e09ab · memoriter why entry:1f0c2a9e")

@@ -18,9 +18,7 @@ _PROMPTS = {
     "embeddinggemma": Prompts("task: search result | query: ", "title: none | text: "),
     "mxbaiembed": Prompts("Represent this sentence for searching relevant passages: "),
     "snowflakearcticembed2": Prompts("query: "),
-    "qwen3embedding": Prompts(
-        "Instruct: Given a question, retrieve passages that answer it\nQuery: ",
-    ),
+    "qwen3embedding": Prompts("Instruct: Given a question, retrieve passages that answer it\nQuery: "),
     "multilinguale5": Prompts("query: ", "passage: "),
     "e5": Prompts("query: ", "passage: "),
 }

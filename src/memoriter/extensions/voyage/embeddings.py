@@ -43,11 +43,7 @@ class VoyageEmbedder(OpenAIEmbedder):
 
     def options(self, purpose: Purpose) -> dict[str, Any]:
         """Return the options of a call."""
-        return {
-            "model": self.model,
-            "encoding_format": "base64",
-            "extra_body": self._parameters(purpose),
-        }
+        return {"model": self.model, "encoding_format": "base64", "extra_body": self._parameters(purpose)}
 
     def job(self, texts: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Return the lines of the file of a job, and the options of the job."""

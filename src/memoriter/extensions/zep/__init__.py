@@ -4,7 +4,4 @@ from __future__ import annotations
 
 from memoriter.extension import Extension, Offer
 
-extension = Extension(
-    name="zep",
-    importers={"zep": Offer("memoriter.extensions.zep.facts:ZEP")},
-)
+extension = Extension(name="zep", importers={"zep": Offer("memoriter.extensions.zep.facts:ZEP")})
