@@ -166,11 +166,11 @@ def restore(call: Call[RestoreArguments]) -> CheckedResult:
     from memoriter import __version__
     from memoriter.extensions.backup.creating import create as create_backup
     from memoriter.extensions.backup.restoring import restore as restore_backup
-    from memoriter.extensions.serving.server import serving
+    from memoriter.extensions.serving.server import SERVING
 
     settings, arguments = call.memory.settings, call.arguments
     home, path = settings.home, _file(call.memory, arguments.name)
-    gateway = serving(home)
+    gateway = SERVING.get(home)
     if gateway is None or settings.store.is_shared:
         raise BackupError(
             f"Only a gateway with its memory in files can do this. Run `memoriter restore {path} --force`."

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -199,8 +200,9 @@ class Mem0Api:
         """Erase the statements that pass a filter; those of a whole entity together with its conversations."""
         filters = asked.filters
         if filters and all(wanted == "*" and kind in KINDS for kind, wanted in filters.items()):
-            for kind, name in self._known(filters):
-                self.delete_all(Asked({kind: name}, {}, asked.trust))
+            for one in self.entities(asked)["results"]:
+                if (kind := f"{one['type']}_id") in filters:
+                    self.delete_all(Asked({kind: one["name"]}, {}, asked.trust))
             return {"message": "Memories deleted successfully!"}
         for memory in self._named(filters):
             for entry in memory.entries.list(states=()):
@@ -233,17 +235,16 @@ class Mem0Api:
         self.delete_all(Asked({kind: asked.path["id"]}, {}, asked.trust))
         return {"message": "Entity deleted successfully."}
 
-    def update_batch(self, asked: Asked) -> Result:
-        """Change several statements."""
-        for one in _batch(asked):
-            self.update(one)
-        return {"message": "Memories updated successfully!"}
-
-    def delete_batch(self, asked: Asked) -> Result:
-        """Erase several statements."""
-        for one in _batch(asked):
-            self.delete(one)
-        return {"message": "Memories deleted successfully!"}
+    def batch(self, asked: Asked, do: Callable[[Asked], Result]) -> Result:
+        """Change or erase several statements."""
+        given = asked.fields.get("memories")
+        if not isinstance(given, list) or not all(
+            isinstance(one, Mapping) and "memory_id" in one for one in given
+        ):
+            raise BadArgument("`memories` must be a list of objects with `memory_id`.", "memories")
+        for one in given:
+            do(Asked(one, {"id": str(one["memory_id"])}, asked.trust))
+        return {"message": f"{len(given)} memories changed successfully!"}
 
     # ---- memories ---------------------------------------------------------------------------------------------
 
@@ -257,19 +258,13 @@ class Mem0Api:
                 with self.spaces.use(name) as memory:
                     yield memory
 
-    def _known(self, kinds: Mapping[str, Any]) -> list[Entity]:
-        """Return the entities of some kinds."""
-        known = list[Entity]()
-        for agent in self.spaces.agents():
-            with self.spaces.use(agent) as memory:
-                known.append(entity_in(memory))
-        return [entity for entity in known if entity[0] in kinds]
-
-    def _memory_of(self, asked: Asked) -> Any:
+    @contextmanager
+    def _memory_of(self, asked: Asked) -> Iterator[tuple[Memory, str]]:
         agent, place = split_id(asked.path["id"])
         if not self.spaces.exists(agent):
             raise NotFound(f"Memory {asked.path['id'][:100]!r} not found.")
-        return _Opened(self.spaces, agent, place)
+        with self.spaces.use(agent) as memory:
+            yield memory, place
 
     @staticmethod
     def _memory(memory: Memory, entry: Entry) -> Result:
@@ -299,34 +294,11 @@ class Mem0Api:
         return {"id": shown, "memory": text, **ids, "metadata": {}, "created_at": day, "updated_at": day}
 
 
-class _Opened:
-    """The memory of an id, opened for the length of a block, with the place in it."""
-
-    def __init__(self, memories: Spaces, agent: str, place: str) -> None:
-        self._use, self._place = memories.use(agent), place
-
-    def __enter__(self) -> tuple[Memory, str]:
-        return self._use.__enter__(), self._place
-
-    def __exit__(self, *error: Any) -> None:
-        self._use.__exit__(*error)
-
-
 def _owner(fields: Mapping[str, Any]) -> Entity:
     for kind in KINDS:
         if fields.get(kind):
             return kind, str(fields[kind])
     raise BadArgument(f"Name an entity by {', '.join(KINDS)}.", "user_id")
-
-
-def _batch(asked: Asked) -> list[Asked]:
-    """Return one request for each memory of a list."""
-    given = asked.fields.get("memories")
-    if not isinstance(given, list) or not all(
-        isinstance(one, Mapping) and "memory_id" in one for one in given
-    ):
-        raise BadArgument("`memories` must be a list of objects with `memory_id`.", "memories")
-    return [Asked(one, {"id": str(one["memory_id"])}, asked.trust) for one in given]
 
 
 def _drafts(messages: list[Mapping[str, Any]], session: str, trust: Trust) -> Iterator[Draft]:
@@ -382,8 +354,8 @@ def _routes(gateway: Gateway, api: Mem0Api) -> list[Route]:
         ("POST", "/v1/memories", "write", api.add),
         *(("POST", f"/{version}/memories", "read", api.get_all) for version in ("v2", "v3")),
         ("GET", "/v1/memories", "read", api.get_all),
-        ("PUT", "/v1/batch", "write", api.update_batch),
-        ("DELETE", "/v1/batch", "write", api.delete_batch),
+        ("PUT", "/v1/batch", "write", lambda asked: api.batch(asked, api.update)),
+        ("DELETE", "/v1/batch", "write", lambda asked: api.batch(asked, api.delete)),
         ("DELETE", "/v1/memories", "write", api.delete_all),
         ("GET", "/v1/memories/{id:path}/history", "read", api.history),
         ("GET", "/v1/memories/{id:path}", "read", api.get),

@@ -116,16 +116,17 @@ class GatewayServer:
         """Serve until a signal arrives or `stop` is called."""
         self.gateway.on_ready = on_ready
         home = self._load.settings.home
-        with contextlib.closing(self._socket), listed_as_running(home, self.address), self._known(home):
-            while True:
-                # Uvicorn closes its copy of the socket. Ours stays open, so that requests wait during a restart.
-                self._server.run(sockets=[self._socket.dup()])
-                if self._between is None:
-                    return
-                work, self._between = self._between, None
+        with contextlib.closing(self._socket), listed_as_running(home, self.address):
+            SERVING[home] = self
+            # Uvicorn closes its copy of the socket. Ours stays open, so that requests wait during a restart.
+            self._server.run(sockets=[self._socket.dup()])
+            while work := self._between:
+                self._between = None
                 work()
                 self._reload()
                 self._prepare()
+                self._server.run(sockets=[self._socket.dup()])
+            del SERVING[home]
 
     def stop(self) -> None:
         """Shut down in order. Any thread may call this."""
@@ -147,22 +148,9 @@ class GatewayServer:
         else:
             self._load = replace(self._load, settings=settings)
 
-    @contextlib.contextmanager
-    def _known(self, home: Path) -> Iterator[None]:
-        _serving[home] = self
-        try:
-            yield
-        finally:
-            _serving.pop(home, None)
-
 
 #: The gateways of this process, by their homes.
-_serving: dict[Path, GatewayServer] = {}
-
-
-def serving(home: Path) -> GatewayServer | None:
-    """Return the gateway of this process on a home."""
-    return _serving.get(home)
+SERVING: dict[Path, GatewayServer] = {}
 
 
 def local_address(host: str, port: int) -> str:
