@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from memoriter.cli import render
 from memoriter.files.scan import NOTE_PATTERNS, Walk, tree_of
 
@@ -38,13 +36,14 @@ class ExistingNotes:
 
 def find_notes(settings: Settings) -> list[ExistingNotes]:
     """Return the folders and files with notes of agents that are not collections yet."""
-    known = {_real(folder.path) for folder in settings.collections.values()}
+    known = {os.path.realpath(folder.path) for folder in settings.collections.values()}
     found = []
     for name, title, path, pattern in _places(settings.workspace):
         tree = tree_of(settings.workspace, path, [pattern] if pattern else NOTE_PATTERNS)
         notes = len(Walk(tree).files) if tree else 0
-        if notes and name not in settings.collections and _real(path) not in known:
-            known.add(_real(path))  # AGENTS.md is often a link to CLAUDE.md
+        real = os.path.realpath(path)  # AGENTS.md is often a link to CLAUDE.md
+        if notes and name not in settings.collections and real not in known:
+            known.add(real)
             found.append(ExistingNotes(name, title, path, notes, pattern))
     return found
 
@@ -70,10 +69,6 @@ def _home(variable: str, name: str) -> Path:
     return Path(os.environ.get(variable) or Path.home() / name).expanduser().absolute()
 
 
-def _real(path: Path) -> str:
-    return os.path.realpath(path.expanduser())
-
-
 def add_notes(options: GlobalOptions, found: list[ExistingNotes]) -> None:
     """Add the folders as collections, whose text is the agents'."""
     from memoriter.extensions.settings.commands import change_collections, collection_value
@@ -85,8 +80,3 @@ def add_notes(options: GlobalOptions, found: list[ExistingNotes]) -> None:
 def describe(found: Iterable[ExistingNotes]) -> str:
     """Return the folders in words, such as ``Codex's memories (3 notes)``."""
     return ", ".join(f"{one.title} ({render.count(one.notes, 'note')})" for one in found)
-
-
-def ask(found: list[ExistingNotes]) -> bool:
-    """Ask whether to search the notes too."""
-    return typer.confirm(f"Agents keep notes here: {describe(found)}. Search them too?", default=False)

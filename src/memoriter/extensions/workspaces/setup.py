@@ -231,7 +231,8 @@ def _offer_agent_notes(
 
     found = existing.find_notes(settings)
     if found and wanted is None and not as_json and sys.stdin.isatty() and sys.stdout.isatty():
-        wanted = existing.ask(found)
+        question = f"Agents keep notes here: {existing.describe(found)}. Search them too?"
+        wanted = typer.confirm(question, default=False)
     if not found or not wanted:
         return tuple(found), []
     existing.add_notes(options, found)
@@ -315,9 +316,8 @@ def _print_report(report: SetupReport, indexed: SyncReport | None, follows: str)
     if report.agent_notes:
         from memoriter.extensions.programs.existing import describe
 
-        here = quote(str(report.workspace))
-        how = "" if report.added else f" To search them too, run `memoriter init {here} --agent-notes`."
-        verb = "Added" if report.added else "Not searched"
+        how = f" To search them too, run `memoriter init {quote(str(report.workspace))} --agent-notes`."
+        verb, how = ("Added", "") if report.added else ("Not searched", how)
         out.print(f"{verb}: {describe(report.agent_notes)}, written by agents.{how}")
     if indexed and indexed.files:
         render.sync_report(replace(indexed, degraded=None) if follows else indexed)
