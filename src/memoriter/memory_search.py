@@ -15,6 +15,7 @@ from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
 from memoriter.records import Answer, Excerpt, Query, Recall, Source, referenced_id
 from memoriter.search import shape
 from memoriter.search.freshness import Lookup, refresh
+from memoriter.search.rerank import answer
 from memoriter.search.when import label_plans, past_question
 from memoriter.sentences import join, sentence
 from memoriter.text.dates import end_of_day, local_day, read_day
@@ -128,7 +129,7 @@ class MemorySearch:
         find_similar = NearLines(
             engine.near, query, index, embedder, entries, read_whole, parts.shows_citations(session)
         )
-        return Lookup(contradicts, find_similar, self._judge)
+        return Lookup(contradicts, find_similar, self._judge, answer)
 
     def search_notes(self, query: str, limit: int) -> Answer:
         """Return the notes and sessions that match a query, without secrets, as the engine ranks them."""

@@ -268,3 +268,85 @@ def test_beside_a_line_that_surely_answers_others_must_be_likelier_too(
     lines = [line.text for line in memory.recall("what do I drink every morning?").lines]
     assert found["memory/tea.md"] > 0.6
     assert lines == ["- I drink green tea every morning"]
+
+
+@pytest.mark.parametrize(
+    ("query", "old", "new"),
+    [
+        (
+            "what's the frame number of my bike?",
+            "My bike is a dark green Canyon Grail with the frame number WTC117K",
+            "Changed the brake pads of the bike.",
+        ),
+        (
+            "What's the phone number of my dentist?",
+            "Dentist: Dr. Aydin, Sonnenstraße 12, phone 089 555 0142",
+            "换了家庭医生，新医生是施密特大夫，诊所在玫瑰海默广场旁边。",
+        ),
+    ],
+)
+def test_a_newer_line_that_is_not_near_and_does_not_answer_stays_out(
+    query: str, old: str, new: str, open_memory: OpenMemory, note: Note
+) -> None:
+    note("memory/2026-03-01.md", f"- {old}\n")
+    note("memory/2026-07-01.md", f"- {new}\n")
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    assert [line.text for line in memory.recall(query).lines] == [f"- {old}"]
+
+
+def test_a_newer_line_that_is_not_near_comes_along_if_it_answers() -> None:
+    old = hit("Season ticket: we get the company discount, 30 % off", "2026-03-01")
+    told = hit("又问了一遍HR，年票从来就没有公司折扣", "2026-07-01", "memory/b.md")
+    found = [
+        refresh(
+            "do we get a discount on the season ticket?",
+            (old,),
+            Lookup(contradicts, lambda _line, _hit: [near(told, 0.4)], JUDGE, lambda _q, _l, sure=sure: sure),
+        )
+        for sure in (-2.0, 2.0)
+    ]
+    assert [len(hits) for hits in found] == [1, 2]
+
+
+class Unsure:
+    """A judge that cannot tell whether a line changes another."""
+
+    def out_of_date(self, earlier: str, later: str) -> float:
+        return 0.4
+
+    def problem(self) -> None:
+        return None
+
+
+def test_of_two_lines_that_answer_a_newer_one_that_is_hardly_a_change_is_not_first_if_it_answers_less() -> (
+    None
+):
+    old = hit("Redis is the cache and rate limiter of the backend", "2026-03-01")
+    told = hit("Redis is a jazz pianist in the novel", "2026-07-01", "memory/b.md")
+    newer = replace(
+        told,
+        explain=Explanation("similar", (Part("vector", 0.7, 1.0, 0.7), Part("keyword", 0.5, 1.0, 0.5))),
+    )
+
+    def order(logit: float) -> list[str]:
+        logits = {old.snippet: 3.0, told.snippet: logit}
+        lookup = Lookup(contradicts, lambda _line, _hit: [newer], Unsure(), lambda _query, line: logits[line])
+        return [one.snippet for one in refresh("what are we using Redis for?", (old, told), lookup)]
+
+    assert order(1.0) == [old.snippet, told.snippet]
+    assert order(2.0) == [told.snippet, old.snippet]
+    assert order(-1.0) == [told.snippet, old.snippet]
+
+
+def test_a_newer_line_that_only_comes_along_pushes_no_sure_hit_down() -> None:
+    old = replace(hit("I take the tram to work", "2026-03-01"), confidence=0.6)
+    sure = replace(hit("My tram ticket is valid in all zones", "2026-03-02", "memory/c.md"), confidence=0.5)
+    weak = replace(hit("The tram stop has a bench", "2026-03-02", "memory/d.md"), confidence=0.1)
+    told = hit("Pass cancelled, bicycle from June on", "2026-07-01", "memory/b.md")
+
+    def find_similar(line: str, _hit: Hit) -> list[Hit]:
+        return [near(replace(told, trust="agent"), 0.8)] if line == old.snippet else []
+
+    lookup = Lookup(contradicts, find_similar, JUDGE)
+    found = refresh("how do I get to work?", (old, sure, weak), lookup)
+    assert [one.snippet for one in found] == [one.snippet for one in (old, sure, told, weak)]

@@ -40,8 +40,9 @@ PROBABLE = 0.92
 #: The least probability (`about_the_same`) that brings a newer line along, that puts it before the older one, and that
 #: makes the newest of several lines stand for all, and that a line must have to retire another.
 BESIDE, FIRST, SAME, CERTAIN = 0.15, 0.5, 0.5, 0.7
-#: The judge rules out a change below this probability: the newer line may come along, but not first.
-RULED_OUT = 0.1
+#: The judge rules out a change below the first probability: the newer line may come along, but not first. Below the
+#: second one, it does not come first if both lines answer the question, and its logit is lower by more than the third.
+RULED_OUT, PROBABLY, AS_WELL = 0.1, 0.5, 1.5
 #: The weights of `about_the_same`: cosine, words in common, whether it is the nearest line, how much nearer than the
 #: next one, whether it is a hit too, whether it is the best other hit, log odds of the judge, and the constant.
 #: `python -m lab.evals.updates --fit` fits them on development halves of the sets.
@@ -60,6 +61,8 @@ NEWS, UNSURE = 1.5, 0.4
 #: The least cosine of a statement that is retired or marked, and the least nearness of one that another comes before;
 #: and the nearness, in which words in common count, that marks a line with a lower cosine.
 NEAR, MARKED = 0.4, 0.43
+#: A line that is not so near comes along only if it answers the question. Four in five of the others are unrelated.
+NEARBY = 0.46
 
 
 Change = Literal["retired", "probable", ""]

@@ -7,7 +7,8 @@ A statement that changes something often shares no word with the question: "wher
 worked before, not "left Tidewater for Halden". Therefore the lines nearest to each of the first hits are looked up by
 their vectors, and a judge (`memoriter.search.changes`) reads the plausible ones together with the hit. If it is sure,
 the older line is marked. A newer line that is probably about the same thing comes first, and one that may be comes
-along. A newer line that is trusted less comes along behind the older one and never replaces it.
+along. A newer line that is trusted less comes along behind the older one and never replaces it. One that is not near
+must answer the question, as far as the reranker can tell: new brake pads do not change the frame number of a bike.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time, and entries
 have theirs. Where that does not tell, the sentence that announces a change is the newer one. A question about the past
@@ -25,15 +26,18 @@ from itertools import combinations, islice
 
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.search.changes import (
+    AS_WELL,
     BESIDE,
     CERTAIN,
     FIRST,
     MARKED,
     MIN_COSINE,
     NEAR,
+    NEARBY,
     NEWS,
     NO_NEIGHBOUR,
     PLAUSIBLE,
+    PROBABLY,
     RULED_OUT,
     SAME,
     UNSURE,
@@ -51,6 +55,8 @@ from memoriter.text.words import unless_abbreviated
 
 #: Returns whether the second statement, which is newer, contradicts the first.
 Contradicts = Callable[[str, str], bool]
+#: Returns how well a line answers the query, as a logit: 0 means that it is as likely as not.
+Answer = Callable[[str, str], float]
 #: Returns the hits nearest to the line of a hit, with the cosine and the words in common.
 FindSimilar = Callable[[str, Hit], Sequence[Hit]]
 
@@ -94,6 +100,7 @@ class Lookup:
     contradicts: Contradicts
     find_similar: FindSimilar | None = None
     judge: Judge | None = None
+    answer: Answer = lambda _query, _line: 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +148,8 @@ def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:
     terms, past = frozenset(query_terms(query)), asks_about_the_past(query)
     first = [statement_of(hit, terms) for hit in hits[:COMPARED]]
     replaced = _replaced_among(first, lookup.contradicts)
-    newer, beside = _chase(first, replaced, lookup, past=past)
-    order = _order(len(first), replaced | newer, beside, past=past)
+    newer, beside = _chase(query, first, replaced, lookup, past=past)
+    order = _order(first, len(hits[:COMPARED]), replaced | newer, beside, past=past)
     marked = [one.hit for one in first]
     for old, new in (replaced | newer | beside).items():
         sure = max((marked[old].confidence, marked[new].confidence), key=lambda value: value or 0.0)
@@ -189,7 +196,7 @@ def _replaced_among(first: Sequence[Statement], contradicts: Contradicts) -> dic
 
 
 def _chase(
-    first: list[Statement], replaced: dict[int, int], lookup: Lookup, *, past: bool
+    query: str, first: list[Statement], replaced: dict[int, int], lookup: Lookup, *, past: bool
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Add what is sure to `replaced`. Return newer statements that come first, and those that only come along.
 
@@ -208,7 +215,8 @@ def _chase(
             is_near = near.features[0] >= NEAR or near.nearness >= MARKED
             if kind == "retired" and about >= CERTAIN and is_near and _may_replace(near.new, near.old):
                 replaced.setdefault(_number_of(near.old, first), _number_of(near.new, first))
-            if about >= BESIDE:
+            wanted = near.old if past else near.new
+            if about >= BESIDE and (near.nearness >= NEARBY or lookup.answer(query, wanted.line) > 0):
                 likely.append((about, near, chance))
         if not likely:
             continue
@@ -218,6 +226,9 @@ def _chase(
         if {old, new} & (replaced | newer | beside).keys():
             continue
         comes_first = about >= FIRST and chance >= RULED_OUT and near.nearness >= NEAR
+        if comes_first and chance < PROBABLY:
+            newest, oldest = (lookup.answer(query, one.line) for one in (near.new, near.old))
+            comes_first = newest <= 0 or newest > oldest - AS_WELL
         (newer if comes_first and _may_replace(near.new, near.old) else beside)[old] = new
     return newer, beside
 
@@ -338,21 +349,26 @@ def _part(statement: Statement, name: str) -> float:
     return next((part.value for part in statement.hit.explain.parts if part.name == name), 0.0)
 
 
-def _order(count: int, replaced: dict[int, int], beside: dict[int, int], *, past: bool) -> list[int]:
+def _order(
+    first: Sequence[Statement], hits: int, replaced: dict[int, int], beside: dict[int, int], *, past: bool
+) -> list[int]:
     """Return the places with each newer statement directly before the older one, or the other way round.
 
-    A statement that only comes along is directly behind the older one.
+    One that only comes along and was no hit is behind the older one, and behind others that answer half as surely.
     """
-    order = list(range(count))
+    order, sure = list(range(len(first))), [one.hit.confidence or 0.0 for one in first]
     for old, new in sorted(replaced.items()):
         ahead, behind = (old, new) if past else (new, old)
         if order.index(ahead) > order.index(behind):
             order.remove(ahead)
             order.insert(order.index(behind), ahead)
     for old, new in beside.items():
-        if order.index(new) > order.index(old):
+        if new >= hits:
             order.remove(new)
-            order.insert(order.index(old) + 1, new)
+            behind_old = order[order.index(old) + 1 :]
+            order.insert(
+                next((order.index(one) for one in behind_old if 2 * sure[one] < sure[old]), hits), new
+            )
     return order
 
 

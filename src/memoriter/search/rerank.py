@@ -150,6 +150,11 @@ def bundled() -> Reranker:
     return Reranker()
 
 
+def answer(query: str, text: str) -> float:
+    """Return the logit of a text and a query from the bundled reranker; 0 if it cannot tell."""
+    return bundled().read(query, {0: text}).logits.get(0, 0.0)
+
+
 class _Model:
     """A loaded cross-encoder and its tokenizer."""
 
