@@ -134,8 +134,8 @@ class Extractor:
                     continue  # the sentence, which is stored anyway, has every word of it
                 captured.remove(said)
                 draft = replace(draft, text=said.text, requested=said.requested)
-            replaced = _id_of_number(one.get("replaces"), known)
-            done.append(self.entries.add_draft(draft, actor="extract", replaces=replaced))
+            replaced = _numbered(one.get("replaces"), known)
+            done.append(self.entries.add_draft(draft, actor="extract", replaces=replaced and replaced.id))
         return [*done, *(self.entries.add_draft(draft, actor="capture") for draft in captured)]
 
     def _capture(self, readable: Sequence[TurnLike], session: str | None) -> Iterator[Draft]:
@@ -167,7 +167,7 @@ class Extractor:
         text = one.get("content") or one.get("text")
         if not isinstance(text, str):
             return None
-        source = _turn(one.get("turn"), readable)
+        source: TurnLike | None = _numbered(one.get("turn"), readable)
         confidence, importance = _number(one.get("confidence"), 0.8), _number(one.get("importance"), 3.0)
         if confidence < self.gates.min_confidence or importance < self.gates.min_importance:
             return None
@@ -198,18 +198,10 @@ def _without_pasted(turn: TurnLike) -> Turn | None:
     return Turn(role, text, 0, getattr(turn, "time", None), trust) if text.strip() else None
 
 
-def _id_of_number(number: Any, known: Sequence[Entry]) -> str | None:
-    """Return the id for a number that the model was shown; None for an invented number."""
-    if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(known):
-        return known[number - 1].id
-    return None
-
-
-def _turn(number: Any, readable: Sequence[TurnLike]) -> TurnLike | None:
-    """Return the turn with a number that the model was shown; None for an invented number."""
-    if isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(readable):
-        return readable[number - 1]
-    return None
+def _numbered(number: Any, shown: Sequence[Any]) -> Any:
+    """Return the turn or entry with a number that the model was shown; None for an invented number."""
+    is_known = isinstance(number, int) and not isinstance(number, bool) and 1 <= number <= len(shown)
+    return shown[number - 1] if is_known else None
 
 
 def _trust(text: str, source: TurnLike | None) -> Trust:
