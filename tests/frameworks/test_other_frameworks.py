@@ -84,6 +84,32 @@ def test_adk_keeps_users_apart_and_forgets(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
+def test_adk_returns_each_event_once_with_its_author_and_its_words(tmp_path: Path) -> None:
+    adk = load("adk")
+    from google.adk.events.event import Event
+    from google.genai.types import Content, Part
+
+    said = [
+        ("user", "The red ferry sails to Porto."),
+        ("agent", "The red ferry sails at noon."),
+        ("user", SAID),
+    ]
+    events = [
+        Event(author=author, content=Content(role="user", parts=[Part(text=text)])) for author, text in said
+    ]
+
+    async def story(query: str) -> list[tuple[str, str]]:
+        service = adk.MemoriterMemoryService(tmp_path / "adk", overrides=PLAIN)
+        await service.add_events_to_memory(app_name="app", user_id="ann", events=events, session_id="s1")
+        found = (await service.search_memory(app_name="app", user_id="ann", query=query)).memories
+        service.close()
+        return sorted((one.author, one.content.parts[0].text) for one in found)
+
+    assert asyncio.run(story("Where does the red ferry sail?")) == sorted(said[:2])
+    assert asyncio.run(story(ASKED)) == [("user", SAID)]
+
+
+@pytest.mark.integration
 def test_llama_index_recalls_and_learns(memory: Memory) -> None:
     block = load("llama_index").MemoriterBlock(memory=memory)
     from llama_index.core.base.llms.types import ChatMessage

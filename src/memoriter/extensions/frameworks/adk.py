@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -83,20 +84,19 @@ class MemoriterMemoryService(BaseMemoryService):
             await asyncio.to_thread(self._memory(app_name, user_id).entries.add, text, trust="agent")
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return the lines that a recall of the query selects."""
+        """Return what a recall of the query selects. Each turn of a conversation is one memory, without its label."""
         memory = self._memory(app_name, user_id)
         recalled = await asyncio.to_thread(memory.recall, query, interface="adk")
-        return SearchMemoryResponse(
-            memories=[
-                MemoryEntry(
-                    id=line.ref or None,
-                    author="user" if line.whose == "owner" else line.whose,
-                    timestamp=line.date or None,
-                    content=Content(role="user", parts=[Part(text=line.text)]),
+        found = dict[str, MemoryEntry]()
+        for line in recalled.lines:
+            whose = "user" if line.whose == "owner" else line.whose
+            for author, text in _turns(line.text, whose):
+                content = Content(role="user", parts=[Part(text=text)])
+                entry = MemoryEntry(
+                    id=line.ref or None, author=author, timestamp=line.date or None, content=content
                 )
-                for line in recalled.lines
-            ]
-        )
+                found.setdefault(text, entry)
+        return SearchMemoryResponse(memories=list(found.values()))
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """Forget one statement. Lines of notes and sessions are not forgotten by their place."""
@@ -122,6 +122,16 @@ class MemoriterMemoryService(BaseMemoryService):
                     place / "notes", home=place / "home", overrides=self._overrides
                 )
             return self._open[app, user]
+
+
+def _turns(text: str, author: str) -> list[tuple[str, str]]:
+    """Return the turns of a passage with their authors, or the text as it is."""
+    parts = re.split(r"(?:^|\n\n)(User|Assistant): ", text)
+    turns = [
+        ("user" if who == "User" else "agent", said)
+        for who, said in zip(parts[1::2], parts[2::2], strict=True)
+    ]
+    return turns if turns and not parts[0] else [(author, text)]
 
 
 def _text(content: Any) -> str:
