@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import uuid
@@ -51,6 +52,10 @@ hypothesis.settings.load_profile("soak" if os.environ.get("MEMORITER_SOAK") else
 # Building the commands of the program takes longer than most of them.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
+
+# A shell ignores interrupts in what it runs in the background, and programs inherit that. Some tests send interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Collecting tests creates a million objects that stay. Looking for garbage among them takes seconds in every worker.
 gc.disable()

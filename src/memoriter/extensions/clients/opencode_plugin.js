@@ -49,6 +49,7 @@ function message({ info, parts }) {
 export const Memoriter = async ({ client, directory }) => {
   const begun = new Set()
   const children = new Map()
+  const captured = new Map()
 
   /** Whether a session belongs to a sub-agent, whose prompts an agent writes. */
   async function isChild(id) {
@@ -61,6 +62,16 @@ export const Memoriter = async ({ client, directory }) => {
 
   async function messages(id) {
     return (await client.session.messages({ path: { id } })).data ?? []
+  }
+
+  /** Send the conversation, unless its last message was sent already. */
+  async function capture(id) {
+    if (await isChild(id)) return
+    const finished = (await messages(id)).filter(({ info }) => info.role === "user" || info.time?.completed)
+    const last = finished.at(-1)?.info.id
+    if (!last || captured.get(id) === last) return
+    captured.set(id, last)
+    await hook("Stop", { session_id: id, cwd: directory, messages: finished.map(message) })
   }
 
   return {
@@ -90,13 +101,13 @@ export const Memoriter = async ({ client, directory }) => {
         // A prompt without memory is better than no prompt.
       }
     },
-    event: async ({ event }) => {
-      if (event.type !== "session.idle") return
+    event: async ({ event: { type, properties } }) => {
+      const { role, time, finish, sessionID } = properties.info ?? {}
+      // `opencode run` ends as soon as its session is idle, so an answer is captured when it is complete.
+      const isAnswer = type === "message.updated" && role === "assistant" && time?.completed && finish !== "tool-calls"
       try {
-        const id = event.properties.sessionID
-        if (await isChild(id)) return
-        const finished = (await messages(id)).filter(({ info }) => info.role === "user" || info.time?.completed)
-        await hook("Stop", { session_id: id, cwd: directory, messages: finished.map(message) })
+        if (isAnswer) await capture(sessionID)
+        if (type === "session.idle") await capture(properties.sessionID)
       } catch {
         // The next event sends the whole conversation again.
       }
