@@ -61,6 +61,7 @@ export function tn(key, count) {
 
 function counted(key, count) {
   const form = key in own ? formatter("PluralRules", {}).select(count) : count === 1 ? "one" : "other";
+  if (form === "other") return key; // a key that ends in "other" is another text
   return `${key}.${form}` in (key in own ? own : WORDS) ? `${key}.${form}` : key;
 }
 
