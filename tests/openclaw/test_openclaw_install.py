@@ -186,7 +186,10 @@ OPENCLAW = """#!/bin/sh
 echo "$@" >> {log}
 echo "$OPENCLAW_STATE_DIR $OPENCLAW_CONFIG_PATH" >> {log}
 echo '{{}}' > "$OPENCLAW_CONFIG_PATH.other"
-[ "$2" = uninstall ] && echo '{{"changed": true}}' > "$OPENCLAW_CONFIG_PATH"
+if [ "$2" = uninstall ]; then
+  echo '{{"changed": true}}' > "$OPENCLAW_CONFIG_PATH"
+  rm -rf "$OPENCLAW_STATE_DIR/extensions/memoriter"
+fi
 echo "It is not allowed." >&2
 exit {status}
 """
@@ -222,6 +225,7 @@ def test_openclaws_own_installer_records_the_plugin(host: OpenClawHost, tmp_path
         f"{host.state} {host.settings}",
     ]
     assert (host.settings.read_text(), host.settings.stat().st_mode & 0o777) == (SETTINGS, 0o600)
+    assert not host.plugin.parent.exists()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell script stands for OpenClaw")

@@ -100,9 +100,9 @@ def uninstall(home: Path, host: OpenClawHost, *, dry_run: bool) -> tuple[FileCha
     installed = InstalledFiles(home)
     created_folder = installed.part_name(host.settings) == "created"
     change = installed.remove(host.settings, _deselect, dry_run=dry_run)
-    if not dry_run and host.plugin.is_dir():
-        shutil.rmtree(host.plugin)
-        if created_folder and not any(host.plugin.parent.iterdir()):
+    if not dry_run:
+        shutil.rmtree(host.plugin, ignore_errors=not host.plugin.is_dir())  # OpenClaw may have removed it
+        if created_folder and host.plugin.parent.is_dir() and not any(host.plugin.parent.iterdir()):
             host.plugin.parent.rmdir()
     return (change,)
 
