@@ -118,15 +118,18 @@ class GatewayServer:
         home = self._load.settings.home
         with contextlib.closing(self._socket), listed_as_running(home, self.address):
             SERVING[home] = self
-            # Uvicorn closes its copy of the socket. Ours stays open, so that requests wait during a restart.
-            self._server.run(sockets=[self._socket.dup()])
-            while work := self._between:
-                self._between = None
-                work()
-                self._reload()
-                self._prepare()
+            try:
+                # Uvicorn closes its copy of the socket. Ours stays open, so that requests wait during a restart.
                 self._server.run(sockets=[self._socket.dup()])
-            del SERVING[home]
+                while work := self._between:
+                    self._between = None
+                    work()
+                    self._reload()
+                    self._prepare()
+                    self._server.run(sockets=[self._socket.dup()])
+            finally:
+                if SERVING.get(home) is self:
+                    del SERVING[home]
 
     def stop(self) -> None:
         """Shut down in order. Any thread may call this."""
@@ -149,7 +152,7 @@ class GatewayServer:
             self._load = replace(self._load, settings=settings)
 
 
-#: The gateways of this process, by their homes.
+#: The newest gateway of this process for each home.
 SERVING: dict[Path, GatewayServer] = {}
 
 
