@@ -77,6 +77,8 @@ class Resident:
         self._idle_s = 60.0
         #: Why the process ends; empty while it serves.
         self._ending = ""
+        #: Whether the package has changed, so that a new process must answer.
+        self._is_outdated = False
         #: Work after an answer, one piece at a time.
         self.background = Workers("memoriter-after", keep=True)
         self._chores = Workers("memoriter-chores")
@@ -86,23 +88,21 @@ class Resident:
     def run(self) -> None:
         """Serve until there is a reason to end."""
         package = _package_state()
+        stream: socket.socket | None = None
         try:
             while not (self._ending or self._reason_to_end()):
                 self._listener.settimeout(max(0.01, min(CHECK_S, self._next_event() - time.monotonic())))
-                stream: socket.socket | None
                 try:
                     stream, _ = self._listener.accept()
                 except TimeoutError:
                     stream = None
                 if _package_state(package) != package:
-                    if stream:
-                        stream.close()  # the client starts a process of the new version
+                    self._is_outdated = True
                     break
-                if stream is None:
-                    continue
-                self._accept(stream)
+                if stream is not None:
+                    self._accept(stream)
         finally:
-            self._end()
+            self._end(stream if self._is_outdated else None)
 
     def end_soon(self, reason: str) -> None:
         """End after the requests that are running."""
@@ -209,8 +209,8 @@ class Resident:
         threading.Thread(target=self.end_soon, args=("stopped",), daemon=True).start()
         return "ok", {"pid": os.getpid()}
 
-    def _end(self) -> None:
-        """Remove the socket, answer what is waiting, and close the memories."""
+    def _end(self, refused: socket.socket | None) -> None:
+        """Remove the socket, answer what is waiting unless a new process must, and close the memories."""
         with suppress(OSError):
             lock = platform.lock_folder(str(self._folder))
             try:
@@ -219,10 +219,16 @@ class Resident:
                     self._folder.rmdir()  # unless it holds more
             finally:
                 os.close(lock)
+        if refused is not None:
+            refused.close()  # only now, when the client cannot reach this process again: it starts a new one
         self._listener.setblocking(False)
         with suppress(OSError):
             while True:
-                self._accept(self._listener.accept()[0])
+                stream, _ = self._listener.accept()
+                if self._is_outdated:
+                    stream.close()
+                else:
+                    self._accept(stream)
         self._listener.close()
         self._requests.shutdown(wait=True)
         self._chores.close(CLOSE_TIMEOUT_S, cancel=True)
