@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from memoriter.extensions.clients.host import Client, ClientHookHost, Folder
@@ -18,6 +21,8 @@ EVENTS = {
 }
 _NAMES = {"sessionId": "session_id", "transcriptPath": "transcript_path"}
 _FOLDER = Folder("~/.copilot", variable="COPILOT_HOME")
+#: The longest wait for the end of a transcript, and how much of it is read for that.
+WRITTEN_S, TAIL_BYTES = 1.0, 1 << 18
 _SESSION = re.compile(r"[\w-]+")
 
 
@@ -31,13 +36,27 @@ class CopilotCli(ClientHookHost):
         session = sent.get("sessionId")
         file: dict[str, str] = {}
         if isinstance(session, str) and _SESSION.fullmatch(session):
-            file = {"transcript_path": str(_FOLDER.find() / "session-state" / session / "events.jsonl")}
+            path = _FOLDER.find() / "session-state" / session / "events.jsonl"
+            file = {"transcript_path": str(path)}
+            if "reason" in sent or "stopReason" in sent:
+                _wait_for(path, f'"timestamp":{sent.get("timestamp")}'.encode())
         return {**file, **{_NAMES.get(name, name): value for name, value in sent.items()}}
 
     def add_context(self, event: str, text: str) -> dict[str, object]:
         """Return the answer that adds text to the prompt."""
         del event
         return {"additionalContext": text}
+
+
+def _wait_for(transcript: Path, event: bytes) -> None:
+    """Wait until the transcript has the event that was sent. Copilot CLI writes its last messages while a hook runs."""
+    until = time.monotonic() + WRITTEN_S
+    while time.monotonic() < until:
+        with suppress(OSError), transcript.open("rb") as file:
+            file.seek(max(0, transcript.stat().st_size - TAIL_BYTES))
+            if event in file.read():
+                return
+        time.sleep(0.02)
 
 
 def hooks_file(command: Sequence[str]) -> str:
