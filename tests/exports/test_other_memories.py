@@ -311,7 +311,7 @@ DAY = """
 ## Session 14:30
 
 ### 14:32
-<!-- session:abc123 turn:def456 transcript:/home/user/.claude/projects/x/abc123.jsonl -->
+<!-- session:abc123 turn:def456 transcript:/srv/ada/.claude/projects/x/abc123.jsonl -->
 - User asked for Redis caching with a TTL of five minutes
 - Claude added the cache to the orders endpoint
 """

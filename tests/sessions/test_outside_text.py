@@ -229,7 +229,7 @@ OTHER_COMMANDS = (
         *(
             "cat //server/share/f",
             "cat ~/Downloads/page.html",
-            "head /home/user/Mail/inbox",
+            "head /srv/ada/Mail/inbox",
             "cat /var/mail/root",
         ),
         "awk 'BEGIN{system(1)}'",
