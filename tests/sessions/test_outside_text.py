@@ -229,7 +229,7 @@ OTHER_COMMANDS = (
         *(
             "cat //server/share/f",
             "cat ~/Downloads/page.html",
-            "head /srv/ada/Mail/inbox",
+            "head /Users/ada/Mail/inbox",
             "cat /var/mail/root",
         ),
         "awk 'BEGIN{system(1)}'",
