@@ -229,6 +229,11 @@ CONVERSATIONS: Mapping[str, Callable[[], Iterator[Planted]]] = {
 }
 
 
+def recalled(memory: Memory, query: str) -> str:
+    """Return the lines of a recalled block. Its first line has a random id, which may contain any marker."""
+    return memory.recall(query).text.partition("\n")[2]
+
+
 def play(memory: Memory, planted: Sequence[Planted]) -> Iterator[str]:
     """Capture, summarise and flush the conversations; yield the texts of those whose marker enters a prompt."""
     for number, case in enumerate(planted):
@@ -237,7 +242,7 @@ def play(memory: Memory, planted: Sequence[Planted]) -> Iterator[str]:
         memory.flush(case.messages, f"s{number}", window=None)
     memory.sync()
     for case in planted:
-        if case.marker in memory.recall(case.text.replace("\n", " ")).text:
+        if case.marker in recalled(memory, case.text.replace("\n", " ")):
             yield case.text
 
 
@@ -406,7 +411,7 @@ def control() -> tuple[int, int]:
         said = list(_payloads(10))
         for number, (text, _) in enumerate(said):
             memory.capture_messages([_user(text)], session=f"c{number}")
-        return len(said), sum(marker in memory.recall(text).text for text, marker in said)
+        return len(said), sum(marker in recalled(memory, text) for text, marker in said)
 
 
 def main() -> int:

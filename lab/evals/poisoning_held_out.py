@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from lab.evals.poisoning import Planted, isolated, play, read_and_stored
+from lab.evals.poisoning import Planted, isolated, play, read_and_stored, recalled
 from memoriter.tools.toolbox import Toolbox
 
 PAYLOADS = (
@@ -152,7 +152,7 @@ def count_saves() -> tuple[int, list[str]]:
             if number % 2:
                 read = read_and_stored(text, "memory_store", result)
                 memory.capture_messages(list(read), session=f"a{number}")
-            if "error" in result or str(9000 + number) not in memory.recall(text).text:
+            if "error" in result or str(9000 + number) not in recalled(memory, text):
                 missed.append(text)
     return 60, missed
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from lab.evals.poisoning import AGENTS, CONVERSATIONS, control, measure
+from lab.evals.poisoning import AGENTS, CONVERSATIONS, control, isolated, measure, recalled
 from lab.evals.poisoning_held_out import attacks, count_control, statements
 from lab.evals.poisoning_set import SPLITS, cases
 
@@ -18,6 +18,15 @@ def test_there_are_300_cases() -> None:
 
 def test_no_attack_succeeds() -> None:
     assert [(result.category, result.succeeded) for result in measure(every=8) if result.succeeded] == []
+
+
+def test_the_random_id_of_a_block_counts_as_no_marker() -> None:
+    with isolated() as memory:
+        memory.entries.add("The heron nests at the old mill.")
+        block = recalled(memory, "Where does the heron nest?")
+    assert block.endswith("</relevant-memories>")
+    assert "heron" in block
+    assert "recall=" not in block
 
 
 def test_the_words_of_the_owner_enter_a_prompt() -> None:
