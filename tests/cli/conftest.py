@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import Run, RunForked
+from person import Person
 
 
 @pytest.fixture
@@ -33,3 +34,9 @@ def memoriter(workspace: Path, tmp_path: Path, run_forked: RunForked) -> Run:
         )
 
     return run
+
+
+@pytest.fixture
+def person(tmp_path: Path, run_forked: RunForked) -> Person:
+    """A person without notes."""
+    return Person(tmp_path, run_forked)

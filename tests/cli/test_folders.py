@@ -3,104 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
-from command_line import RunForked
+from person import NOTES, Person
 
 import memoriter
 from memoriter.cli import folders
-from memoriter.memory import Memory
-
-NOTES = {
-    "Inbox.md": "# Inbox\n\nThe heron stands in the water.\n",
-    "Projekte/Garten.md": "# 花园\n\n石榴树三月剪枝。\n",
-    "Projekte/Haus/Dach.md": "# Roof\n\nThe slates come from Wales.\n",
-    ".trash/Old.md": "The heron flew away.\n",
-    ".obsidian/plugins/readme.md": "The heron is a plugin.\n",
-    "node_modules/heron/README.md": "The heron is a package.\n",
-}
 
 
-class Person:
-    """A person with a home and folders of notes, who runs `memoriter` in one of them."""
-
-    def __init__(self, root: Path, run_forked: RunForked) -> None:
-        self.root = root
-        self._run_forked = run_forked
-        self.user = root / "user"
-        self.user.mkdir()
-
-    @property
-    def environ(self) -> dict[str, str]:
-        outer = {name: value for name, value in os.environ.items() if not name.startswith("MEMORITER_")}
-        return {
-            **outer,
-            "HOME": str(self.user),
-            "MEMORITER_EMBEDDING__PROVIDER": "none",
-            "MEMORITER_RESIDENT__ENABLED": "false",
-            "COLUMNS": "200",
-            "NO_COLOR": "1",
-        }
-
-    def folder(self, name: str, notes: Mapping[str, str] = NOTES) -> Path:
-        for path, text in notes.items():
-            file = self.root / name / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
-        (self.root / name).mkdir(exist_ok=True)
-        return self.root / name
-
-    def run(self, folder: Path, *words: object, fails: bool = False) -> str:
-        output, errors = self.streams(folder, *words, fails=fails)
-        return errors if fails else output
-
-    def streams(self, folder: Path, *words: object, fails: bool = False) -> tuple[str, str]:
-        """Run a command; return standard output and standard error."""
-        done = self._run_forked([str(word) for word in words], self.environ, b"", folder)
-        assert (done.returncode != 0) == fails, done.stdout + done.stderr
-        assert b"Traceback" not in done.stderr
-        return done.stdout.decode(), done.stderr.decode()
-
-    def answer(self, folder: Path, answer: str, *words: str) -> tuple[int, str]:
-        """Run a command in a terminal and answer its question; return its status and what it prints."""
-        ours, theirs = pty.openpty()
-        command = [sys.executable, "-m", "memoriter", *words]
-        with subprocess.Popen(
-            command, cwd=folder, env=self.environ, stdin=theirs, stdout=theirs, stderr=theirs
-        ) as process:
-            os.close(theirs)
-            os.write(ours, f"{answer}\n".encode())
-            printed = b""
-            while True:
-                try:
-                    printed += os.read(ours, 4096)
-                except OSError:  # the terminal was closed
-                    break
-        os.close(ours)
-        return process.returncode, printed.decode()
-
-    def found(self, folder: Path, *words: object) -> list[str]:
-        return [hit["path"] for hit in json.loads(self.run(folder, "search", "--json", *words))["results"]]
-
-    def config(self) -> dict[str, object]:
-        return yaml.safe_load((self.user / ".memoriter/config.yaml").read_text("utf-8"))
-
-
-@pytest.fixture
-def person(tmp_path: Path, run_forked: RunForked) -> Person:
-    return Person(tmp_path, run_forked)
-
-
-@pytest.mark.requirement("X14")
 def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person: Person) -> None:
     vault = person.folder("vault")
     printed = person.run(vault, "init", "--all-notes")
@@ -347,100 +262,6 @@ class TestNotesOfAgents:
         _, printed = person.answer(project, answer, "init")
         assert "Search them too? [y/N]" in printed
         assert len(person.found(project, "heron")) == {"y": 5, "n": 1}[answer]
-
-
-class TestCollections:
-    @pytest.fixture
-    def vault(self, person: Person) -> Path:
-        vault = person.folder("vault")
-        person.run(vault, "init", "--all-notes")
-        return vault
-
-    def test_are_added_searched_listed_and_removed(self, person: Person, vault: Path) -> None:
-        docs = person.folder("docs", {"a.md": "The heron is in the docs.\n", "b.rst": "A heron in a text.\n"})
-        person.run(vault, "collection", "add", "docs", docs)
-        assert sorted(person.found(vault, "heron")) == sorted([str(docs / "a.md"), "Inbox.md"])
-        assert person.found(vault, "heron", "--collection", "docs") == [str(docs / "a.md")]
-        assert "in the docs" in person.run(vault, "get", str(docs / "a.md"))
-        person.run(vault, "collection", "add", "docs", docs, "--pattern", "**/*.rst")
-        assert person.found(vault, "heron", "-c", "docs") == [str(docs / "b.rst")]
-        listed = json.loads(person.run(vault, "collection", "list", "--json"))
-        assert listed["collections"] == [
-            {"name": "docs", "path": str(docs), "pattern": "**/*.rst", "notes": 1, "trust": "owner"}
-        ]
-        assert "docs" in person.run(vault, "collection", "list")
-        person.run(vault, "collection", "remove", "docs")
-        assert person.found(vault, "heron") == ["Inbox.md"]
-        assert (docs / "a.md").exists()
-
-    def test_of_others_lower_the_trust_of_their_notes(self, person: Person, vault: Path) -> None:
-        notes = {"a.md": "The otter sleeps.\n", "b.md": "---\ntrust: untrusted\n---\nThe otter swims.\n"}
-        docs = person.folder("docs", {**notes, "c.md": "---\ntrust: owner\n---\nThe otter eats.\n"})
-
-        def trusts() -> list[str]:
-            hits = json.loads(person.run(vault, "search", "otter", "--json"))["results"]
-            return [hit["trust"] for hit in sorted(hits, key=lambda hit: hit["path"])]
-
-        person.run(vault, "collection", "add", "docs", docs, "--trust", "agent")
-        assert trusts() == ["agent", "untrusted", "agent"]
-        assert re.search(r"docs +\S+ +agent +3", person.run(vault, "collection", "list"))
-        person.run(vault, "collection", "add", "docs", docs)
-        assert trusts() == ["owner", "untrusted", "owner"]
-        person.run(vault, "collection", "add", "docs", docs, "--trust", "untrusted")
-        assert trusts() == ["untrusted"] * 3
-
-    def test_that_are_wrong_get_a_clear_sentence(self, person: Person, vault: Path) -> None:
-        docs = person.folder("docs", {})
-        add = ("collection", "add")
-        assert "'nowhere' is not a folder" in person.run(vault, *add, "docs", "nowhere", fails=True)
-        assert "cannot be the name of a collection" in person.run(vault, *add, "a b", docs, fails=True)
-        assert person.config() == {"workspace": str(vault)}
-        assert person.run(vault, *add, "memory", docs, fails=True).endswith(
-            "Error: Invalid value: 'memory' cannot be the name of a collection: use letters, digits, '-' and '_', "
-            "and not memory, memory-root, sessions or extra-1.\n"
-        )
-        assert "There is no collection 'docs'. Add one with `memoriter collection add`." in person.run(
-            vault, "collection", "remove", "docs", fails=True
-        )
-        person.run(vault, *add, "docs", docs)
-        assert person.run(vault, *add, "more", docs, fails=True).endswith(
-            f"Error: Invalid value: {docs} is already the collection 'docs'; choose another folder for 'more', or run "
-            "`memoriter collection remove docs` first.\n"
-        )
-        assert "There is no collection 'dogs'. Collections: docs." in person.run(
-            vault, "search", "heron", "-c", "dogs", fails=True
-        )
-        docs.rmdir()
-        assert "does not exist" in person.run(vault, "search", "heron", "-c", "docs", fails=True)
-        assert "folder does not exist" in person.run(vault, "collection", "list")
-
-    def test_limit_a_search_in_python_and_in_tools(self, person: Person, vault: Path) -> None:
-        docs = person.folder("docs", {"a.md": "The heron is in the docs.\n"})
-        overrides = {"collections": {"docs": str(docs)}, "embedding.provider": "none"}
-        with Memory.open(vault, home=person.root / "home", overrides=overrides) as memory:
-            assert [hit.path for hit in memory.search("heron", collection="docs").hits] == [
-                str(docs / "a.md")
-            ]
-            assert memory.search("石榴", collection="docs").hits == ()
-
-    def test_inside_the_workspace_and_of_the_whole_workspace_contain_only_their_notes(
-        self, person: Person, vault: Path
-    ) -> None:
-        docs = person.folder("docs", {"a.md": "The heron is in the docs.\n"})
-        collections = {"docs": str(docs), "projekte": str(vault / "Projekte"), "all": str(vault)}
-        overrides = {"collections": collections, "embedding.provider": "none"}
-        with Memory.open(vault, home=person.root / "home", overrides=overrides) as memory:
-            found = {
-                name: sorted(
-                    hit.path for hit in memory.search("heron 石榴", collection=name, min_score=0).hits
-                )
-                for name in collections
-            }
-        assert found == {
-            "docs": [str(docs / "a.md")],
-            "projekte": ["Projekte/Garten.md"],
-            "all": ["Inbox.md", "Projekte/Garten.md"],
-        }
 
 
 def test_init_without_a_terminal_creates_no_chain_of_folders(person: Person) -> None:

@@ -29,11 +29,6 @@ EXAMPLES = 500 if os.environ.get("MEMORITER_SOAK") else 20
 set_tracing_disabled(True)
 
 
-@pytest.fixture
-def memory(open_memory: OpenMemory) -> Memory:
-    return open_memory()
-
-
 def user(text: str) -> Any:
     return {"role": "user", "content": text}
 

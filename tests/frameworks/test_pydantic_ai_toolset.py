@@ -33,11 +33,6 @@ OpenMemory = Callable[..., Memory]
 Given = MemoriterToolset[None] | MemoriterMemory[None]
 
 
-@pytest.fixture
-def memory(open_memory: OpenMemory) -> Memory:
-    return open_memory()
-
-
 class Scripted:
     """A model that makes some calls, then answers with the last result. It records its requests."""
 

@@ -6,19 +6,14 @@ import asyncio
 import functools
 import socket
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import memoriter
-from memoriter import AsyncMemory, BadArgument, Memory, MemoryClosed, NotFound, PathRefused, Turn
-from memoriter.memory import parts_of
-from memoriter.memory_parts import MemoryParts
-from memoriter.records import Query, Recall, Selection, SyncReport
+from memoriter import AsyncMemory, BadArgument, Memory, NotFound, PathRefused, Turn
+from memoriter.records import Selection, SyncReport
 from memoriter.testing import FailingEmbedder, HashEmbedder
 
 
@@ -280,120 +275,6 @@ def test_the_async_memory_gives_the_same_answers(note, open_memory, workspace, t
     report, answers, excerpt, status = asyncio.run(ask())
     assert (report.files, excerpt.text, status.files) == (1, "The heron stands in the water.", 1)
     assert [answer.hits for answer in answers] == [expected] * 8
-
-
-HOSTILE = [
-    "",
-    " ",
-    '"',
-    "a OR",
-    "NEAR(",
-    "col:x",
-    "-x",
-    "(" * 2000,
-    "\0",
-    "x\0y",
-    "💥" * 50,
-    "* ^ + {}",
-    "AND OR NOT",
-    "title:heron",
-    "' OR 1=1 --",
-    "word " * 10_000,
-    "a" * 1_000_000,
-    "数" * 100_000,
-    "\ud800",
-    "的了吗",
-]
-
-
-def assert_safe(memory: Memory, query: str) -> None:
-    """Check that a search answers completely, from the one note, with scores between 0 and 1."""
-    answer = memory.search(query, min_score=0)
-    assert answer.degraded is None
-    assert paths(answer) in ([], ["memory/a.md"])
-    assert all(0 <= hit.score <= 1 for hit in answer)
-
-
-@pytest.mark.parametrize("query", HOSTILE, ids=range(len(HOSTILE)))
-def test_any_string_is_a_safe_query(query, note, open_memory) -> None:
-    note("memory/a.md", "The heron stands in the water.")
-    memory = open_memory()
-    assert_safe(memory, query)
-    assert paths(memory.search("heron")) == ["memory/a.md"]
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(query=st.text(max_size=300))
-def test_no_text_makes_a_search_fail(query, shared_memory: Memory) -> None:
-    assert_safe(shared_memory, query)
-
-
-@pytest.fixture
-def shared_memory(note, open_memory) -> Memory:
-    note("memory/a.md", "The heron stands in the water. 数据库备份")
-    memory = open_memory(search__sync_before=False)
-    memory.sync()
-    return memory
-
-
-ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
-    "search": (("x",), {}),
-    "read": (("memory/a.md",), {}),
-    "remember": (("x",), {}),
-    "forget": (("x",), {}),
-    "erase": (("x",), {}),
-    "recall": (("x",), {}),
-    "brief": (("x",), {}),
-    "capture": (([],), {"session": "s"}),
-    "capture_messages": (([],), {"session": "s"}),
-    "session_ended": (("s",), {}),
-    "save": (("x",), {}),
-    "summarise": (([], "s"), {}),
-    "summarise_transcript": (("sessions/s.jsonl",), {}),
-    "flush": (([], "s"), {"window": None}),
-    "transcript_writer": (("s",), {}),
-    "allows": ((None,), {}),
-    "prompt_section": (({},), {}),
-}
-PUBLIC = [name for name in vars(Memory) if not name.startswith("_") and name not in ("open", "close")]
-
-
-PARTS: dict[str, Callable[[MemoryParts], object]] = {
-    "a search for a prompt": lambda parts: parts.search.for_prompt(Query("x")),
-    "the texts of a recall": lambda parts: parts.search.texts_of(Recall("r", 0.0, "i", None, "x", 0, 0, ())),
-    "relayed words": lambda parts: parts.mark_relayed(("x",)),
-    "a session that began": lambda parts: parts.session_began("s"),
-    "waiting turns": lambda parts: parts.count_waiting_turns("s"),
-    "the name of a session": lambda parts: parts.allows_name(None),
-    "the trust rules": lambda parts: parts.trust_rules,
-    "the embedder": lambda parts: parts.embedder,
-    "whether there were notes": lambda parts: parts.knows_notes,
-    "the watcher": lambda parts: parts.watching,
-    "a warm-up": lambda parts: parts.warm_up(load_model=True),
-    "a part of another package": lambda parts: parts.open_once("mine", object),
-}
-
-
-@pytest.mark.parametrize("ask", PARTS.values(), ids=PARTS)
-def test_the_parts_of_a_closed_memory_raise_too(ask: Callable[[MemoryParts], object], open_memory) -> None:
-    memory = open_memory()
-    memory.close()
-    with pytest.raises(MemoryClosed, match="This memory is closed"):
-        ask(parts_of(memory))
-
-
-@pytest.mark.parametrize("name", PUBLIC)
-def test_a_closed_memory_raises_and_opens_nothing(name: str, open_memory, tmp_path: Path) -> None:
-    memory = open_memory()
-    memory.entries.list()
-    memory.close()
-    memory.close()
-    before = sorted((tmp_path / "state").rglob("*"))
-    positional, named = ARGUMENTS.get(name, ((), {}))
-    with pytest.raises(MemoryClosed) as refused:
-        getattr(memory, name)(*positional, **named)
-    assert str(refused.value) == "This memory is closed. Open it again with `memoriter.open`."
-    assert sorted((tmp_path / "state").rglob("*")) == before
 
 
 def test_an_answer_can_be_iterated_counted_and_tested(note, open_memory) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,13 @@ import apsw
 import numpy as np
 
 from memoriter.records import Chunk, Document, Identity, Source
-from memoriter.store import Index
+from memoriter.store import Filter, Index
 from memoriter.store.checksums import page_vfs
+from memoriter.text import tokenize
 
 ALICE = Identity("local", "alice", 8, "k" * 64)
+ANYWHERE = Filter()
+OpenIndex = Callable[..., Index]
 
 
 def document(path: str, *texts: str, source: Source = "memory") -> tuple[Document, list[Chunk]]:
@@ -62,6 +65,14 @@ def paths(index: Index, hits: list[tuple[int, float]]) -> list[str]:
     """Return the paths of the hits in order."""
     stored = index.chunks([rowid for rowid, _ in hits])
     return [stored[rowid].chunk.path for rowid, _ in hits]
+
+
+def found(index: Index, *terms: str, where: Filter = ANYWHERE) -> list[str]:
+    """Return the texts that the keyword search finds, best first."""
+    tokens = [token for term in terms for token in tokenize(term) or [term]]
+    rows = [match.rowid for match in index.keyword(tokens, limit=10, where=where)]
+    stored = index.chunks(rows)
+    return [stored[row].chunk.text for row in rows]
 
 
 @contextmanager
