@@ -6,7 +6,7 @@
 - from RE2 to `re`: inline flags, `\\z`, POSIX classes and unbounded repeats;
 - a rule of the common form "name of a vendor, separator, value" keeps its name and its value only. The separator, which
   in prose may be a verb, is in `redaction.py`;
-- the end of a token is "no letter or digit follows", because a sentence goes on with a comma, not with a quote.
+- a token with a beginning of its own is found inside other text, too, because people and terminals join words to it.
 """
 
 from __future__ import annotations
@@ -71,6 +71,11 @@ _VENDORS = {
 _KEYWORDS = {"airtable-personnal-access-token": ["pat"], "intra42-client-secret": ["s-s4t2"]}
 #: Keywords that begin other words, too.
 _AMBIGUOUS = {"sc_", "ext_", "api-", "pat.", "sat.", "live_", "test_", "ico-", "a3-", "v1.0-"}
+#: Tokens whose beginning also ends words or occurs in encoded data, so that they are not found inside other text.
+_ANCHORED = {
+    "clickhouse-cloud-api-secret-key", "facebook-access-token", "facebook-page-access-token", "infracost-api-token",
+    "sendgrid-api-token", "square-access-token", "stripe-access-token", "vault-service-token",
+}  # fmt: skip
 #: Rules whose groups do not mark the secret.
 _WHOLE = {"microsoft-teams-webhook", "jwt-base64"}
 
@@ -135,6 +140,12 @@ def kind_of(rule: str) -> str:
     return f"{_VENDORS.get(words[0], words[0])} {noun}"
 
 
+def _inside_text(pattern: str) -> str:
+    """Return a pattern that also matches where a letter, digit or underscore stands before or after the token."""
+    pattern = re.sub(r"^(\(\?i\))?\\b(\(*)(?:\\b(?=\())?", r"\1\2", pattern)
+    return re.sub(r"(?:\(\?!\[A-Za-z0-9_\]\)|\\b)$", "", pattern)
+
+
 def _uncaptured(pattern: str) -> str:
     return re.sub(r"(?<!\\)\((?!\?)", "(?:", pattern)
 
@@ -154,7 +165,7 @@ def convert(rules: list[dict[str, Any]]) -> dict[str, list[list[Any]]]:
             named.append([kind, keywords, _uncaptured(form["name"]), _uncaptured(value), least])
             pattern = pattern[form.end() :].removeprefix("|")  # an alternative without a name
         if pattern:
-            pattern = translate(pattern)
+            pattern = translate(pattern) if name in _ANCHORED else _inside_text(translate(pattern))
             tokens.append([kind, keywords, _uncaptured(pattern) if name in _WHOLE else pattern, least])
     return {"tokens": tokens, "named": named}
 

@@ -2,9 +2,9 @@
 
 `python -m lab.evals.secrets [FOLDER]` prints both, on generated values. `sets/secrets/development.tsv` lists kinds and
 the sentences they occur in; `held_out.tsv` lists kinds that are only measured. A kind is found if its value remains in
-none of its sentences. `ordinary.txt` lists sentences without secrets. FOLDER contains further sets of texts
-(`*/corpus*.jsonl`), which count as ordinary, although some contain what looks like a real secret. `-v` prints what is
-missed in the held-out part.
+none of its sentences. Tokens are also measured with other text joined to them, and split over two lines.
+`ordinary.txt` lists sentences without secrets. FOLDER contains further sets of texts (`*/corpus*.jsonl`), which count
+as ordinary, although some contain what looks like a real secret. `-v` prints what is missed in the held-out part.
 """
 
 from __future__ import annotations
@@ -53,6 +53,12 @@ FRAMES = (
     "client = connect('{}')",
     "see `{}`",
 )
+#: What may stand right beside a token, and what may end a line in the middle of it.
+BESIDE = (
+    "k{}", "K{}", "7{}", "_{}_", "my_{}", "@{}", "{}k", "{}_old", "a/{}/b", "https://{}@x.org/a", "“{}”", "用{}吧",
+    "a\u200b{}\u200b b", r"a\n{}\n", r"\u0022{}\u0022", "%22{}%22", "\x1b[32m{}\x1b[0m",
+)  # fmt: skip
+LINE_ENDS = ("\n", "\n    ", "\r\n", "\n> ", "=\n", "\\\n", '" +\n  "', r"\n")
 
 
 class Kind(NamedTuple):
@@ -80,6 +86,25 @@ def kinds(part: str, seed: int = 1) -> list[Kind]:
             texts = [_text(rng, value, frame) for frame in frames]
         found.append(Kind(name, tuple(texts)))
     return found
+
+
+def joined(part: str, seed: int = 1) -> tuple[int, int, int, int]:
+    """Return how many tokens with text beside them are found, of how many, and of those that are split over lines."""
+    beside, split = list[bool](), list[bool]()
+    for form, name, value, *sentences in (line.split("\t") for line in _lines(part)):
+        rng = random.Random(f"{seed} {name}")
+        if form == "token" and not sentences:
+            beside += (_is_found(text, secret) for text, secret in (_text(rng, value, one) for one in BESIDE))
+            for end in LINE_ENDS:
+                secret = fill(rng, value)
+                middle = len(secret) // 2
+                text = f'"{secret[:middle]}{end}{secret[middle:]}"'
+                split.append(_is_found(text, secret[:middle]) and _is_found(text, secret[middle:]))
+    return sum(beside), len(beside), sum(split), len(split)
+
+
+def _is_found(text: str, secret: str) -> bool:
+    return secret[-12:] not in redact(text)
 
 
 def _lines(part: str) -> list[str]:
@@ -186,6 +211,11 @@ def main() -> int:
         print(
             f"{part}: {len(whole)} of {len(some)} kinds found in every sentence ({len(whole) / len(some):.1%}), "
             f"{texts - missed} of {texts} sentences ({(texts - missed) / texts:.1%})"
+        )
+        near, of_near, split, of_split = joined(part)
+        print(
+            f"  tokens with text beside them: {near} of {of_near} ({near / of_near:.1%}), "
+            f"split over lines: {split} of {of_split} ({split / of_split:.1%})"
         )
         for kind in some:
             if kind.missed and (part == "development" or "-v" in sys.argv):

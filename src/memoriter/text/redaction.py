@@ -16,26 +16,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memoriter.text.secret_forms import (
-    LINK,
-    LONG_RULES,
-    NAME,
-    NAME_HINTS,
-    NUMBER,
-    NUMBER_RULES,
-    PREFIXES,
-    PROSE_RULES,
-    TOKEN_RULES,
-    Secret,
-    by_hint,
-    compiled,
-    has_both,
-    is_plain_value,
-    is_shaped,
-    looks_secret,
-    shape,
-    trimmed,
-)
+from memoriter.text import secret_forms as forms
+from memoriter.text.secret_forms import Secret, compiled
 
 
 def redact(text: str) -> str:
@@ -72,12 +54,25 @@ def redact_part(part: str, whole: str) -> str:
 def find_secrets(text: str) -> list[Secret]:
     """Find secrets in order, without overlaps. Two that overlap are one, of the kind of the first.
 
-    Full-width letters, invisible characters, letters of other scripts and encoded characters do not hide a secret.
+    Full-width letters, invisible characters, letters of other scripts, encoded characters, colours of a terminal and
+    the end of a line do not hide a secret.
     """
-    if not _ODD.search(text) or not _DISGUISED.search(text):
-        return _find(text)
-    plain, places = _unmask(text)
-    return [Secret(places[one.start][0], places[one.end - 1][1], one.kind) for one in _find(plain)]
+    disguised = list(_DISGUISED.finditer(text)) if _ODD.search(text) else []
+    plain, places = _without(text, disguised) if disguised else (text, None)
+    found = _find(plain)
+    starts = {one.start for one in found}
+    if ends := [end for end in forms.line_ends(plain) if end.end() not in starts]:
+        joined, parts = _without(plain, ends)
+        whole = [_at(parts, one) for one in _find(joined)]
+        at = [end.start() for end in ends]
+        found = _apart(
+            found + [one for one in whole if bisect_left(at, one.start) < bisect_left(at, one.end)]
+        )
+    return [one if places is None else _at(places, one) for one in found]
+
+
+def _at(places: list[tuple[int, int]], one: Secret) -> Secret:
+    return Secret(places[one.start][0], places[one.end - 1][1], one.kind)
 
 
 _PRIVATE = re.compile(r"<(/?)private\s{0,8}>", re.IGNORECASE)
@@ -174,20 +169,22 @@ _LOOKALIKES = dict(
 )
 #: A text without these is not disguised.
 _ODD = re.compile(
-    "[%&\u00ad\u034f\u0370-\u052f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\uff0d\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a\U000e0000-\U000e0fff]"
+    "[%&\x1b\\\\\u00ad\u034f\u0370-\u052f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\uff0d\uff10-\uff19\uff21-\uff3a\uff3f\uff41-\uff5a\U000e0000-\U000e0fff]"
 )
 _DISGUISED = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
     "|[\uff10-\uff19\uff21-\uff3a\uff3f\uff0d\uff41-\uff5a]"
     f"|(?<=[A-Za-z0-9_-])[{''.join(_LOOKALIKES)}]|[{''.join(_LOOKALIKES)}](?=[A-Za-z0-9_-])"
-    "|%(?:2[DEde]|3[0-9ADad]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff])|&#(?:95|x5[Ff]|45|x2[Dd]);"
+    "|%(?:0[9ADad]|[2-6][0-9A-Fa-f]|7[0-9A-Ea-e])|&#(?:95|x5[Ff]|45|x2[Dd]);"
+    r"|(?:\x1b|\\(?:x1[Bb]|u001[Bb]|033|e))\[[0-9;?]{0,20}[A-Za-z]"  # a colour of a terminal
+    r"|\\(?:[nrt]|u00[0-7][0-9A-Fa-f])"  # an escape of JSON
 )
 
 
-def _unmask(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text in plain letters, without invisible characters, and where each of its characters is."""
+def _without(text: str, disguises: list[re.Match[str]]) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text with what each disguise stands for, which may be nothing, and where each of its characters is."""
     chars, places, at = list[str](), list[tuple[int, int]](), 0
-    for found in _DISGUISED.finditer(text):
+    for found in disguises:
         chars += text[at : found.start()]
         places += ((place, place + 1) for place in range(at, found.start()))
         if plain := _plain(found[0]):
@@ -200,8 +197,10 @@ def _unmask(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _plain(disguised: str) -> str:
-    if disguised[0] == "%":
-        return chr(int(disguised[1:], 16))
+    if disguised[0] == "%" or (disguised[:4] == r"\u00" and "[" not in disguised):
+        return chr(int(disguised[-2:], 16))
+    if disguised in (r"\n", r"\r", r"\t"):
+        return "\n" if disguised != r"\t" else "\t"
     if disguised[0] == "&":
         return "_" if "5" in disguised and "4" not in disguised else "-"
     if "\uff00" < disguised < "\uff5f":
@@ -211,7 +210,7 @@ def _plain(disguised: str) -> str:
 
 # ---- finding --------------------------------------------------------------------------------------------------
 
-_TOKEN_HINTS, _PROSE_HINTS = by_hint(TOKEN_RULES), by_hint(PROSE_RULES)
+_TOKEN_HINTS, _PROSE_HINTS = forms.by_hint(forms.TOKEN_RULES), forms.by_hint(forms.PROSE_RULES)
 
 
 def _find(text: str) -> list[Secret]:
@@ -225,10 +224,14 @@ def _find(text: str) -> list[Secret]:
             found += (secret for rule in _TOKEN_HINTS[hint] for secret in rule.find(text))
     for hint in [hint for hint in _PROSE_HINTS if hint in lowered]:
         found += (secret for rule in _PROSE_HINTS[hint] for secret in rule.find(text))
-    if NUMBER.search(text):
-        found += (secret for rule in NUMBER_RULES for secret in rule.find(text))
+    if forms.NUMBER.search(text):
+        found += (secret for rule in forms.NUMBER_RULES for secret in rule.find(text))
     found += _named(text, lowered)
-    found += [again for secret in found for again in _repeated(text, secret)]
+    return _apart(found + [again for secret in found for again in _repeated(text, secret)])
+
+
+def _apart(found: list[Secret]) -> list[Secret]:
+    """Return secrets in order, without overlaps."""
     kept: list[Secret] = []
     found.sort(key=lambda one: (one.start, -one.end))
     for secret in found:
@@ -244,7 +247,7 @@ def _find(text: str) -> list[Secret]:
 def _repeated(text: str, secret: Secret) -> Iterator[Secret]:
     """Yield the other places of a value that only a name announced."""
     value = text[secret.start : secret.end]
-    if secret.kind in ("secret", "password") and len(value) >= _MIN_PIECE and has_both(value):
+    if secret.kind in ("secret", "password") and len(value) >= _MIN_PIECE and forms.has_both(value):
         for place in re.finditer(re.escape(value), text):
             yield Secret(*place.span(), secret.kind)
 
@@ -287,8 +290,8 @@ def _vendor_rules() -> _VendorRules:
         pattern = rf"(?i){name}{_AFTER_VENDOR}(?P<s>{value})(?![A-Za-z0-9_])"
         for word in words:
             named[word] = (*named.get(word, ()), _VendorRule(kind, pattern, least, True))
-    prefixes = data["prefixes"] | PREFIXES
-    return _VendorRules(tokens, named, prefixes, shape(prefixes))
+    prefixes = data["prefixes"] | forms.PREFIXES
+    return _VendorRules(tokens, named, prefixes, forms.shape(prefixes))
 
 
 #: Between the name of a vendor and its key: more words, then a sign or a verb.
@@ -312,9 +315,13 @@ def _tokens(text: str, lowered: str, runs: list[re.Match[str]]) -> Iterator[Secr
         yield from _vendor_matches(text, rule)
     for run in runs:
         for one in compiled(vendors.shape).finditer(text, *run.span()):
-            if is_shaped(one):
+            if forms.is_shaped(one):
                 yield Secret(*one.span(), vendors.prefixes.get(one["known"], "key"))
-        yield from (secret for rule in LONG_RULES for secret in rule.find(text, *run.span()))
+        yield from (secret for rule in forms.LONG_RULES for secret in rule.find(text, *run.span()))
+    for prefix in [prefix for prefix in vendors.prefixes if prefix in text and prefix[-1] in "_-."]:
+        for one in compiled(forms.glued_shape(prefix)).finditer(text):
+            if forms.is_glued(one):
+                yield Secret(*one.span(), vendors.prefixes[prefix])
 
 
 def _vendor_matches(text: str, rule: _VendorRule) -> Iterator[Secret]:
@@ -341,8 +348,8 @@ _LAST_WORD = re.compile(r"[!-~]{6,100}$")
 
 def _named(text: str, lowered: str) -> Iterator[Secret]:
     """Yield the values that a name announces: `password: x`, `密码是 x`, `x as the password`."""
-    for hint in [hint for hint in NAME_HINTS if hint in lowered]:
-        words = NAME_HINTS[hint]
+    for hint in [hint for hint in forms.NAME_HINTS if hint in lowered]:
+        words = forms.NAME_HINTS[hint]
         at = lowered.find(hint)
         while at >= 0:
             if not words or lowered[max(0, at - 14) : at].rstrip(" _-").endswith(words):
@@ -351,20 +358,20 @@ def _named(text: str, lowered: str) -> Iterator[Secret]:
 
 
 def _value_after(text: str, at: int) -> list[Secret]:
-    if match := compiled(NAME).match(text, at):
-        value = trimmed(match["s"])
-        if looks_secret(value, match):
+    if match := compiled(forms.NAME).match(text, at):
+        value = forms.trimmed(match["s"])
+        if forms.looks_secret(value, match):
             return [Secret(match.start("s"), match.start("s") + len(value), "secret")]
     return []
 
 
 def _value_before(text: str, at: int) -> list[Secret]:
     window = text[max(0, at - 60) : at]
-    if (link := compiled(LINK).search(window)) and (
+    if (link := compiled(forms.LINK).search(window)) and (
         word := _LAST_WORD.search(text, max(0, at - 160), at - len(link[0]))
     ):
         value = word[0].strip("\"'`(")
-        if has_both(value) and is_plain_value(value):
+        if forms.has_both(value) and forms.is_plain_value(value):
             start = word.start() + word[0].index(value)
             return [Secret(start, start + len(value), "secret")]
     return []

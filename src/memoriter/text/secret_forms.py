@@ -146,13 +146,52 @@ PREFIXES = {
 }  # fmt: skip
 
 
+_BODY = r"(?P<body>(?!--)[A-Za-z0-9_-][A-Za-z0-9_.+/-]{10,2000}[A-Za-z0-9_=-])"
+
+
 def shape(prefixes: dict[str, str]) -> str:
     """Return the pattern of tokens that begin like this, or with a short word and a separator."""
     known = "|".join(map(re.escape, sorted(prefixes, key=len, reverse=True)))
     return (
-        rf"(?<![A-Za-z0-9_/+.%@-])(?:(?P<known>{known})|(?P<prefix>(?:[A-Za-z][A-Za-z0-9]{{0,11}}[_.-]){{1,3}}))"
-        r"(?P<body>(?!--)[A-Za-z0-9_-][A-Za-z0-9_.+/-]{10,2000}[A-Za-z0-9_=-])"
+        rf"(?<![A-Za-z0-9_/+.%@-])_{{0,3}}(?:(?P<known>{known})|(?P<prefix>(?:[A-Za-z][A-Za-z0-9]{{0,11}}[_.-]){{1,3}}))"
+        rf"{_BODY}"
     )
+
+
+def glued_shape(prefix: str) -> str:
+    """Return the pattern of tokens that begin like this right after other text: a sign, a digit or one letter."""
+    return rf"{'' if len(prefix) >= 6 else '(?<![A-Za-z]{2})'}{re.escape(prefix)}{_BODY}"
+
+
+def is_glued(match: re.Match[str]) -> bool:
+    """Return whether a match of `glued_shape` is a token: a part of it is as random as no word or name is."""
+    runs = re.findall("[A-Za-z0-9]{16,}", match["body"])
+    return (
+        is_random(match["body"])
+        or _UUID.search(match["body"].split("/")[0]) is not None
+        or any(len(_DIGITS.findall(run)) >= 3 and is_machine_made(run) for run in runs)
+    )
+
+
+#: The end of a line inside a value, perhaps between quoted parts of it.
+_LINE_END = re.compile(
+    r"""(?<=[A-Za-z0-9_+/=-]{4})["']?[ \t]?[+\\=]?\r?\n[ \t>]{0,20}\+? ?["']?(?=(?P<next>[A-Za-z0-9_+/=.-]{6,2000}))"""
+)
+
+
+def line_ends(text: str) -> list[re.Match[str]]:
+    """Return the ends of lines after which the text goes on with letters and digits that form no words."""
+    return [end for end in _LINE_END.finditer(text) if _goes_on(end["next"])] if "\n" in text else []
+
+
+def _goes_on(value: str) -> bool:
+    letters = re.findall("[A-Za-z]", value)
+    changes = len(re.findall("[0-9]+|[a-z][A-Z]", value))
+    if len(letters) < 2 or changes < 2 or not (has_both(value) or changes >= 4):
+        return False
+    upper = " ".join(re.findall("[A-Z]{4,}", value)).lower()
+    words = sum(map(len, [*_WORD.findall(value), *_WORD.findall(upper)]))
+    return words <= 0.5 * len(letters) or (changes >= 4 and value.isalnum())
 
 
 #: Parts of a prefix that say what follows.
@@ -178,7 +217,8 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.IGNORECAS
 def is_shaped(match: re.Match[str]) -> bool:
     """Return whether a match of `shape` looks random. Hashes, words and names in code do not."""
     body, prefix = match["body"], match["prefix"] or ""
-    if _OBJECTS.fullmatch(prefix) and "_secret_" not in body:
+    private = match[0][0] == "_" != match[0][-1]  # a name in code, not emphasis
+    if prefix and (private or (_OBJECTS.fullmatch(prefix) and "_secret_" not in body)):
         return False
     if is_random(re.split("[_.-]", match[0], maxsplit=1)[-1]):
         return True
@@ -197,7 +237,7 @@ def is_shaped(match: re.Match[str]) -> bool:
         mixed = len(re.findall("[a-z][A-Z]|[A-Z][a-z]", secret)) >= 6 and is_machine_made(secret)
         if sum(map(str.isalnum, secret)) >= 16 and len(re.findall("[A-Za-z]", secret)) >= 4:
             return mixed or len(_DIGITS.findall(secret)) >= 3
-    return groups >= 4 and _ONE_CASE.fullmatch(match[0]) is not None
+    return groups >= 4 and _ONE_CASE.fullmatch(match[0].strip("_")) is not None
 
 
 # ---- values that a name announces -----------------------------------------------------------------------------
@@ -271,7 +311,7 @@ TOKEN_RULES = (
             r"|[\w.-]{4,100}/(?:[\w.-]{1,40}/){0,4}(?:web)?hooks?/(?:[\w@-]{1,80}/){0,4}(?=[\w-]{0,120}\d)[\w-]{16,120})"
         ),
     ),
-    Rule("jwt", ("eyj",), r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8,8000}+\.[A-Za-z0-9_-]{8,2000}+(?:\.[A-Za-z0-9_-]{8,8000}+){0,2}"),
+    Rule("jwt", ("eyj",), r"(?<![A-Za-z0-9]{2})eyJ[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8,8000}+\.[A-Za-z0-9_-]{8,2000}+(?:\.[A-Za-z0-9_-]{8,8000}+){0,2}"),
     Rule("key", ("/v",), r"(?i)https?://[\w.-]{4,100}/(?:api/)?v\d{1,2}/(?P<s>[A-Za-z0-9_-]{20,120})(?![A-Za-z0-9:@-])", is_machine_made),
     Rule("key", ("login ", "authtoken ", "authenticate ", "unseal "), r"(?i)(?:login|authtoken|authenticate|unseal)(?:\s--?[\w-]{1,30}){0,3}\s{1,3}(?P<s>[A-Za-z0-9_+/=-]{20,200})(?![A-Za-z0-9:@.])", is_machine_made),
     Rule("key", ("=",), r"""(?<![A-Za-z0-9_$])(?![A-Z0-9_]{0,60}(?:ID|HASH|SHA|SHA256|DIGEST|ETAG|COMMIT|REV|REF|VERSION|TAG|NONCE|CHECKSUM|INTEGRITY|FINGERPRINT|PATH|FILE|NAME|PUBLIC\w{0,10})=)[A-Z][A-Z0-9_]{2,60}=["']?(?P<s>[A-Za-z0-9_+/=-]{20,400})(?![A-Za-z0-9:/@.])""", is_random),
@@ -311,7 +351,7 @@ TOKEN_RULES = (
 )  # fmt: skip
 #: Rules for long tokens without a prefix.
 LONG_RULES = (
-    Rule("discord token", (), r"(?<![A-Za-z0-9_])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}"),
+    Rule("discord token", (), r"(?<![A-Za-z0-9])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}"),
     Rule("key", (), r"(?<![A-Za-z0-9])(?:[0-9a-f]{32}FFFFNRAL|AA[0-9a-f]{40}-NRMA|1000(?:\.[0-9a-f]{32}){2}|00[A-Za-z0-9]{13}![A-Za-z0-9_.]{80,120}|5A(?i:ep)861[A-Za-z0-9._=]{80,200})(?![A-Za-z0-9])"),
     Rule("key", (), r"(?<![A-Za-z0-9/+_-])sk[A-Za-z0-9]{80,300}(?![A-Za-z0-9/+_=-])", is_random),
     Rule("azure key", (), r"(?<![A-Za-z0-9])(?:[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}|[A-Za-z0-9]{52}JQQJ9[A-Za-z0-9]{20,30})(?![A-Za-z0-9])"),
@@ -329,6 +369,7 @@ PROSE_RULES = (
         ),
     ),
     Rule("password", ("://",), r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s/:@\[\]]{0,100}:(?P<s>[^\s/@]{1,200})@", _no_variable),
+    Rule("key", ("://",), r"://(?P<s>[A-Za-z0-9_.~-]{16,400})@", is_machine_made),
     Rule("password", ("password", "pwd"), r"(?i)(?<=;)\s{0,2}(?:password|pwd)\s{0,2}=\s{0,2}(?P<s>[^;\"'\s]{3,200})", _no_variable),
     Rule("password", ("password", "pwd"), r"(?i)(?<![\w.])(?:password|pwd)\s{0,2}=\s{0,2}(?P<s>[^;\"'\s]{3,200})(?=;\s{0,2}[a-z][a-z _-]{1,30}=)", _no_variable),
     Rule("password", ("password", "passwort", "密码", "密碼"), r"""(?i)(?:passwor[dt]\s(?:is|was|ist)|密[码碼][是为])\s{0,2}["'“「](?P<s>(?!(?:required|optional|string|password|none|null|empty|incorrect|invalid|wrong|weak|strong|expired|changed|hidden|secret)["'”」])[^\s"'“”「」]{4,60})["'”」]"""),
