@@ -74,15 +74,17 @@ def is_random(text: str) -> bool:
 
 def has_both(value: str) -> bool:
     """Return whether letters and digits are mixed."""
-    return any(c.isalpha() for c in value) and any(c.isdigit() for c in value)
+    characters = set(value)  # far fewer than a long value has
+    return any(map(str.isalpha, characters)) and any(map(str.isdigit, characters))
 
 
 def has_two(value: str) -> bool:
     """Return whether letters, digits and signs are mixed, or the cases of letters."""
+    characters = set(value)
     kinds = (
-        any(c.isdigit() for c in value),
-        any(c.isalpha() for c in value),
-        any(not c.isalnum() for c in value),
+        any(map(str.isdigit, characters)),
+        any(map(str.isalpha, characters)),
+        not all(map(str.isalnum, characters)),
     )
     return sum(kinds) >= 2 or len(re.findall("[a-z][A-Z]", value)) >= 3
 
