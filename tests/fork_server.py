@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from memoriter.cli import main
 from memoriter.cli.app import program
+from memoriter.config.settings import full_settings
 from memoriter.memory import Memory  # noqa: F401
 
 #: Modules that a hook loads on first use. They are loaded once here, before the forks.
@@ -25,11 +26,14 @@ LAZY_MODULES = [
     *("notes.extractive", "notes.summary", "recall.inject", "search.search"),
     *("entries.collection", "resident.calls", "sessions.seen_turns", "store.ledger", "store.vectors.scan"),
     *("cli.app", "cli.entry_tables", "cli.render", "extensions.importing", "tools.doctor", "tools.table"),
+    *("config.yaml_file", "extensions.settings.commands", "extensions.workspaces.setup"),
 ]
-importlib.import_module("typer._adapters")  # of typer, when it reads the first option
-for name in LAZY_MODULES:
-    importlib.import_module(f"memoriter.{name}")
+#: Modules of others that commands load on first use.
+LAZY_PACKAGES = ["filelock", "rich.console", "typer._adapters"]
+for name in [*LAZY_PACKAGES, *(f"memoriter.{module}" for module in LAZY_MODULES)]:
+    importlib.import_module(name)
 program()
+full_settings()
 gc.collect()
 gc.freeze()  # a collection in a fork would copy every page
 
