@@ -104,6 +104,7 @@ def pytest_collection_finish() -> None:
     """Exclude the loaded modules from garbage collection. A full collection takes a second otherwise."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)  # the default of Python 3.11 takes a twentieth of the time
     gc.enable()
 
 
@@ -220,10 +221,11 @@ class ForkServer:
     """A process that has loaded everything and runs each command in a fork of it.
 
     It has a session of its own, so that a test that ends a group of processes does not end it. If it has ended, the
-    next command starts another one.
+    next command starts another one. ``environment`` is the one in which it loads, such as with a path of packages.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = environment
         self._server: subprocess.Popen[bytes] | None = None
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -231,7 +233,11 @@ class ForkServer:
             self.close()
             command = [sys.executable, str(Path(__file__).with_name("tests") / "fork_server.py")]
             self._server = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+                command,
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
             )
         return self._server
 
@@ -273,12 +279,26 @@ def _run_process(
     )
 
 
-@pytest.fixture(scope="session")
-def run_forked() -> Iterator[RunForked]:
-    """Run the command line in a fork of a process that has loaded everything, because imports take most of the time."""
+@contextlib.contextmanager
+def forking(environment: Mapping[str, str] | None = None) -> Iterator[RunForked]:
+    """Return a function that runs the command line in a fork of a process that has loaded everything."""
     if not hasattr(os, "fork"):
         yield _run_process
         return
-    server = ForkServer()
+    server = ForkServer(environment)
     yield server.run
     server.close()
+
+
+@pytest.fixture(scope="session")
+def run_forked() -> Iterator[RunForked]:
+    """Run the command line in a fork of a process that has loaded everything, because imports take most of the time."""
+    with forking() as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def run_forked_with() -> Iterator[Callable[[Mapping[str, str]], RunForked]]:
+    """Return a function that gives such a ``run_forked`` for processes that load in this environment."""
+    with contextlib.ExitStack() as stack:
+        yield lambda environment: stack.enter_context(forking(environment))

@@ -7,9 +7,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+
+RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
 
 DECLARATION = """
 from dataclasses import replace
@@ -135,19 +138,49 @@ def installed_from_the_page(folder: Path) -> str:
     return path
 
 
+def environment(path: str, home: Path) -> dict[str, str]:
+    """Return the variables of a person with the packages in this path."""
+    places = {"MEMORITER_HOME": str(home / "home"), "HOME": str(home)}
+    return {"PYTHONPATH": path, "MEMORITER_RESIDENT__ENABLED": "false", **places}
+
+
 def run(path: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a workspace of its own, with the packages in this path."""
-    environ = {"PYTHONPATH": path, "MEMORITER_HOME": str(home / "home"), "HOME": str(home)}
-    environ["MEMORITER_RESIDENT__ENABLED"] = "false"
-    workspace = home / "notes"
+    """Run the command line in a workspace of its own, with the packages in this path and without a model."""
     return subprocess.run(
         [sys.executable, "-m", "memoriter", *arguments],
-        env=environ,
-        cwd=workspace,
+        env={**environment(path, home), "MEMORITER_EMBEDDING__PROVIDER": "none"},
+        cwd=home / "notes",
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+RunPage = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture(scope="module")
+def page(
+    tmp_path_factory: pytest.TempPathFactory, run_forked_with: Callable[[Mapping[str, str]], RunForked]
+) -> tuple[str, RunForked]:
+    """The path of the package that the page shows, and processes that have loaded it."""
+    folder = tmp_path_factory.mktemp("page")
+    path = installed_from_the_page(folder / "site")
+    return path, run_forked_with(environment(path, folder))
+
+
+@pytest.fixture
+def run_page(page: tuple[str, RunForked], home: Path) -> RunPage:
+    """Return a function that runs the command line with the package that the page shows."""
+    path, run_forked = page
+
+    def run_(*arguments: str) -> subprocess.CompletedProcess[str]:
+        done = run_forked(list(arguments), environment(path, home), b"", home / "notes")
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    return run_
 
 
 @pytest.fixture
@@ -157,52 +190,45 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_vector_engine_of_the_page_answers_a_search(home: Path) -> None:
-    path = installed_from_the_page(home / "site")
-    assert run(path, home, "config", "set", "index.vector_engine", "example").returncode == 0
-    found = run(path, home, "search", "where does the kitten nap", "--json")
+def test_the_vector_engine_of_the_page_answers_a_search(run_page: RunPage) -> None:
+    assert run_page("config", "set", "index.vector_engine", "example").returncode == 0
+    found = run_page("search", "where does the kitten nap", "--json")
     assert [hit["path"] for hit in json.loads(found.stdout)["results"]] == ["MEMORY.md"], found.stderr
-    status = json.loads(run(path, home, "status", "--json").stdout)
+    status = json.loads(run_page("status", "--json").stdout)
     assert (status["vectorEngine"], status["degraded"]) == ("example", None)
 
 
-def test_the_importer_of_the_page_recognises_its_files(home: Path) -> None:
-    path = installed_from_the_page(home / "site")
+def test_the_importer_of_the_page_recognises_its_files(home: Path, run_page: RunPage) -> None:
     (home / "export.txt").write_text(
         "# Example\nAlice drinks green tea\n\nThe rent is due on the fifth\n", "utf-8"
     )
-    imported = run(path, home, "import", str(home / "export.txt"))
+    imported = run_page("import", str(home / "export.txt"))
     assert (imported.returncode, imported.stderr) == (0, "")
-    entries = json.loads(run(path, home, "list", "--json").stdout)["entries"]
+    entries = json.loads(run_page("list", "--json").stdout)["entries"]
     assert {entry["text"] for entry in entries} == {"Alice drinks green tea", "The rent is due on the fifth"}
 
 
-def test_the_reranker_of_the_page_orders_the_hits(home: Path) -> None:
-    path = installed_from_the_page(home / "site")
+def test_the_reranker_of_the_page_orders_the_hits(home: Path, run_page: RunPage) -> None:
     long = "The cat sleeps on the red sofa in the warm living room beside the old piano all afternoon long."
     (home / "notes" / "MEMORY.md").write_text(
         f"# Long\n\n{long}\n\n# Short\n\nThe cat sleeps on the sofa.\n", "utf-8"
     )
-    assert run(path, home, "config", "set", "search.reranker", "example").returncode == 0
-    found = json.loads(run(path, home, "search", "cat sleeps on the sofa", "--json", "--explain").stdout)
+    assert run_page("config", "set", "search.reranker", "example").returncode == 0
+    found = json.loads(run_page("search", "cat sleeps on the sofa", "--json", "--explain").stdout)
     assert "The cat sleeps on the sofa." in found["results"][0]["snippet"]
-    refused = run(path, home, "config", "set", "search.reranker", "exampel")
+    refused = run_page("config", "set", "search.reranker", "exampel")
     assert "Did you mean 'example'?" in refused.stderr
 
 
-def test_the_host_of_the_page_is_connected_and_removed(home: Path) -> None:
-    path = installed_from_the_page(home / "site")
-    assert (
-        run(path, home, "install", "example", "--home", str(home)).stdout == f"{home}/memory.json: written\n"
-    )
+def test_the_host_of_the_page_is_connected_and_removed(home: Path, run_page: RunPage) -> None:
+    assert run_page("install", "example", "--home", str(home)).stdout == f"{home}/memory.json: written\n"
     assert json.loads((home / "memory.json").read_text("utf-8"))[-1] == "mcp"
-    assert run(path, home, "uninstall", "example", "--home", str(home)).stdout == "Removed.\n"
+    assert run_page("uninstall", "example", "--home", str(home)).stdout == "Removed.\n"
     assert not (home / "memory.json").exists()
 
 
-def test_an_unknown_vector_engine_is_refused_with_the_one_that_was_probably_meant(home: Path) -> None:
-    path = installed_from_the_page(home / "site")
-    refused = run(path, home, "config", "set", "index.vector_engine", "exmple")
+def test_an_unknown_vector_engine_is_refused_with_the_one_that_was_probably_meant(run_page: RunPage) -> None:
+    refused = run_page("config", "set", "index.vector_engine", "exmple")
     assert refused.returncode != 0
     assert "there is no such vector engine. Did you mean 'example'?" in " ".join(refused.stderr.split())
 
