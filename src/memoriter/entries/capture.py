@@ -189,7 +189,7 @@ def classify(text: str) -> EntryType:
 
 
 #: The rule of a statement that no other rule covers.
-PLAIN = CaptureRule("fact", re.compile(""))
+PLAIN = CaptureRule("fact", "")
 
 
 def _importance(sentence: str, rule: CaptureRule) -> float:

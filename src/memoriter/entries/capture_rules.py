@@ -8,22 +8,26 @@ Every pattern is bounded, so its running time is linear in the length of the tex
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import NamedTuple
 
 from memoriter.records import EntryType
 
+_compiled = cache(re.compile)
+
 
 class CaptureRule(NamedTuple):
-    """The type of a sentence that matches a pattern."""
+    """The type of a sentence that matches an expression."""
 
     type: EntryType
-    pattern: re.Pattern[str]
+    expression: str | re.Pattern[str]
     #: The speaker asked to remember it.
     explicit: bool = False
 
-
-def _rule(type_: EntryType, pattern: str, *, explicit: bool = False) -> CaptureRule:
-    return CaptureRule(type_, re.compile(pattern), explicit)
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        """The expression, compiled at first use: most processes capture nothing."""
+        return _compiled(self.expression)
 
 
 # ---- never kept ----------------------------------------------------------------------------------------------
@@ -83,14 +87,14 @@ REASON = re.compile(
 
 RULES: tuple[CaptureRule, ...] = (
     # the speaker asks to remember it
-    _rule(
+    CaptureRule(
         "fact",
         r"^(?:please |and |also,? )?(?:remember|note|keep in mind|bear in mind|don'?t forget)(?: that|:|,)\s"
         r"|^(?:please )?remember (?:my|our|i|we)\b|^(?:for future reference|fyi|for the record|memo|you should know that|just so you know)\b",
         explicit=True,
     ),
     CaptureRule("fact", ASKED_FIRST, explicit=True),
-    _rule(
+    CaptureRule(
         "fact",
         r"^(?:请|請|帮我|幫我|你要|要)?(?:记住|記住|记下|記下|记得|記得|记一下|記一下|备忘|備忘|牢记|牢記)[:：，,\s]?"
         r"(?!你|刚|剛)(?!.{0,6}(?:吗|嗎))|^(?:别忘了|別忘了|不要忘了|不要忘记|不要忘記)(?=我|我们|我們)",
@@ -98,16 +102,16 @@ RULES: tuple[CaptureRule, ...] = (
     ),
     CaptureRule("fact", ASKED_LAST, explicit=True),
     # what the speaker calls important
-    _rule("fact", r"^(?:this is |very |also )?important(?: note)?[:,] "),
-    _rule("workflow", r"^(?:最|很|非常)?重要的(?:是|一点是)[：:，,]?(?!什么|什麼|哪|谁)"),
+    CaptureRule("fact", r"^(?:this is |very |also )?important(?: note)?[:,] "),
+    CaptureRule("workflow", r"^(?:最|很|非常)?重要的(?:是|一点是)[：:，,]?(?!什么|什麼|哪|谁)"),
     # rules
-    _rule(
+    CaptureRule(
         "workflow",
         r"^(?:please )?(?:always|never)\s(?!mind|getting|got|happens|works|again|(?:the|a|an|in|on|been)\b)[a-z]"
         r"|\bfrom now on\b|\bin (?:the )?future,|^(?:we|our team) (?:always|never|must)\b"
         r"|^(?:the|our|all|every) .{2,60}\b(?:always|never|must)\b",
     ),
-    _rule(
+    CaptureRule(
         "workflow",
         r"^(?:请|請)?(?:你)?(?:以后|以後|今后|今後|从现在起|從現在起|从今以后)(?:都|就|请|請|要|不要|所有|每|一律|，)"
         r"|^(?:请|請)(?:一直|总是|總是|永远|永遠|始终|始終|务必|務必)|^(?:永远|永遠|始终|始終|总是|總是)(?:要|不要|别|別|不能|不许|用|使用|先|把|保持)"
@@ -116,49 +120,49 @@ RULES: tuple[CaptureRule, ...] = (
         r"|(?:环境|服务器|伺服器|部署|发布|上线).{0,10}(?:一直|总是|總是|永远|从不)",
     ),
     # likes and dislikes
-    _rule(
+    CaptureRule(
         "user_preference",
         rf"{_I} (?:like|love|hate|prefer|enjoy|dislike|don'?t like|do not like|can'?t stand|adore)\s"
         r"(?!it\b|that\b|this\b|these\b|those\b|you\b|how you\b|the idea|what\b|your\b|them\b)[a-z]"
         r"|\bmy (?:favou?rite|preferred)\b.{1,60}\bis\b|^.{2,60} (?:is|are) my (?:favou?rite|preferred)\b|^i(?:'d| would) (?:always )?prefer\b",
     ),
-    _rule(
+    CaptureRule(
         "user_preference",
         rf"{_ZH_I}{_ADVERB}(?:喜欢|喜歡|偏好|讨厌|討厭|爱|愛|不喜欢|不喜歡|不爱|不愛|更喜欢|习惯|習慣|受不了|反感)"
         r"(?!这|這|那|你|它|吗|嗎|[！!。]|$)|^我.{2,20}(?:更喜欢|更喜歡|更习惯)|我最(?:喜欢|喜歡|爱|愛)的.{1,20}是|我的偏好",
     ),
-    _rule(
+    CaptureRule(
         "user_preference",
         rf"{_I} (?:no longer|never|always|usually|don'?t|do not|only) (?:eat|drink|use|take|work|start|write|wear|smoke|fly|buy)\b"
         rf"|{_I} take my\b|{_I} (?:want|need) (?:all|every)\b|^call me [a-z]|^i go by [a-z]"
         r"|^the (?:client|customer|boss|team|manager) (?:prefers?|likes?|hates?|expects?|wants?|insists?)\b",
     ),
-    _rule(
+    CaptureRule(
         "user_preference",
         rf"{_ZH_I}{_ADVERB}(?:不再|从不|從不|从来不|總是|总是|只)(?:吃|喝|用|坐|抽|穿|买|買|写|寫)|我(?:喝|吃).{{1,8}}从不|我(?:喝|吃).{{1,8}}從不"
         rf"|(?:大家|朋友|同事|家人).{{0,2}}叫我|^(?:我们|我們)(?:从不|從不|总是|總是|一律|都不)|(?:^|，)(?:请|請)?叫我.{{1,10}}(?:就行|就好|吧)|{_ZH_I}{_ADVERB}.{{1,6}}(?:上班|起床|睡觉|睡覺)(?!了吗)",
     ),
     # decisions and means
-    _rule(
+    CaptureRule(
         "technical_decision",
         r"^we(?:'ll| will) (?:use|go with|adopt|switch to|migrate to|standardi[sz]e on) (?!it\b|this\b|that\b)"
         r"|^(?:so )?we(?:'ve| have)? (?:decided|agreed|chose|settled on|switched|migrated|standardi[sz]ed|picked|went with)\b"
         r"|^let'?s (?:go with|stick with|settle on|standardi[sz]e on) (?!it\b|that\b|this\b|option\b|the (?:first|second|third|last|other)\b|your\b|plan\b)"
         r"|^(?:the )?decision(?: is|:)|^we(?:'re| are) (?:going with|moving to)\b",
     ),
-    _rule(
+    CaptureRule(
         "technical_decision",
         r"(?:我们|我們|咱们|团队|團隊|大家)?(?:已经|已經|最后|最後)?(?:(?<!我)决定|(?<!我)決定|我决定.{0,6}(?:用|把|以后|都)|说好了|說好了|商定|选定|選定|约定|約定)(?!了?吗|日期|[？?])"
         r"|^(?:我们|我們).{0,10}从.{1,15}(?:换到|換到|换成|迁移到|遷移到|改到|转到)|^(?:我们|我們|项目|專案|.{2,8}服务).{0,6}(?:改用|改成|不再用)",
     ),
-    _rule(
+    CaptureRule(
         "project_context",
         r"^(?:we|our (?:team|company|project)) (?:use|uses|deploy|run|runs|build|ship|host|have)\b(?! to\b)"
         r"|^our [a-z -]{2,40} (?:is|are|runs?|lives?|requires?|uses?|consists?)\b(?! (?:broken|failing|slow|down|wrong))"
         r"|^the (?:deadline|budget|project|customer|client|company|release|staging|production|office|team)\b.{0,60}\b(?:is|are|pays?|wants?|runs?)\b"
         r"(?! (?:broken|failing|slow|down|wrong))",
     ),
-    _rule(
+    CaptureRule(
         "project_context",
         r"^(?:我们|我們|咱们)(?:团队|團隊|公司|项目|專案)?(?:目前|现在|都|一直)?(?:用|使用|采用|採用|部署在)(?!.{0,20}还是)"
         r"|^(?:我们|我們)的?(?!测试|代码).{2,20}(?:是|叫|在|要求|使用|不开门|关门|大多|都是)(?!什么|多少|哪)|(?:预算|預算|截止日期|期限)是(?!什么|多少|哪)"
@@ -166,42 +170,42 @@ RULES: tuple[CaptureRule, ...] = (
         r"|^我?所在的(?:公司|团队|部门).{0,4}叫|(?:客户|客戶).{0,10}(?:付款|要求|希望)",
     ),
     # skills
-    _rule(
+    CaptureRule(
         "skill",
         r"\bi(?:'m| am) (?:fluent|proficient|experienced|good at|an expert|learning)\b|\byears of experience\b"
         r"|^i (?:speak|know) [a-z]+(?:,| and| very| well| at| with|$|\.)",
     ),
-    _rule(
+    CaptureRule(
         "skill",
         rf"{_ZH_I}{_ADVERB}(?:精通|熟悉|擅长|擅長|会说|會說|会写|會寫|在学|在學)|年.{{0,10}}(?:经验|經驗)|(?:英语|法语|德语|日语|中文|英文).{{0,8}}(?:流利|一般|熟练)",
     ),
     # what agents write about the user
-    _rule(
+    CaptureRule(
         "user_preference",
         r"^(?:the |this )?user(?:'s)? (?:(?:strongly |really |usually |always )?(?:prefers|likes|loves|hates|dislikes|enjoys|(?:doesn'?t|does not) like)\b|preferences?\b ?(?:is\b|are\b|:))"
         r"|^(?:该|此|这位)?(?:用户|用戶|使用者)的?(?:更|最|很|比较|不)?(?:偏好|喜欢|喜歡|喜爱|讨厌|討厭|习惯|習慣)(?!模块|模組|设置|設定|页|頁|表|功能|接口|数据|資料|存储|系统)",
     ),
     # who and where
-    _rule(
+    CaptureRule(
         "relationship",
         rf"^[a-z]+ reports to [a-z]|\bmy (?:{_KIN})\b(?: [a-z]+)? (?:is|are|was|has|handles?|works?|lives?|goes|likes?|does|teaches|called)\b"
         rf"|\b(?:is|are) my (?:{_KIN})\b"
         rf"|(?:^|[,;] |\band |\bbut )my (?:{_KIN})(?: [a-z]+)? (?:mov(?:ed|es) (?:to|from|in|out)|(?:starts|started) (?:school|work|university|college|nursery|kindergarten|a (?:new )?job|at)"
         r"|turn(?:s|ed) \d|got (?:married|engaged|divorced)|married|graduate[sd]|stud(?:ies|ied)|retire[sd]|was born|died|passed away|prefers|loves|hates|can'?t eat|speaks)\b",
     ),
-    _rule(
+    CaptureRule(
         "relationship",
         rf"(?:^|[，,])我(?:们|們)?的?[小大]?(?:{_KIN_ZH}).{{0,6}}(?:是|叫|在|负责|負責|喜欢|住|做|教|岁|歲|上学|毕业|結婚|结婚)(?!谁|誰|什么)"
         rf"|(?:^|[，,])我(?:们|們)?(?:的|家)?[小大]?(?:{_KIN_ZH}|妈|媽|爸|哥|姐|弟|妹|奶奶|爷爷|爺爺|外婆|外公|孩子|女朋友|男朋友).{{0,6}}"
         r"(?:[对對](?!什么|什麼|哪).{1,8}[过過]敏|搬到|搬去|开始上|開始上|要上|考上|出生|怀孕|懷孕|退休|去世|患有|不吃|不能吃)(?!哪|什么|什麼)",
     ),
-    _rule("fact", r"\bmy birthday\b.{0,30}\bis\b|我的?生日.{0,6}(?:是|在|：|:)(?!哪|什么|什麼|几|幾)"),
-    _rule(
+    CaptureRule("fact", r"\bmy birthday\b.{0,30}\bis\b|我的?生日.{0,6}(?:是|在|：|:)(?!哪|什么|什麼|几|幾)"),
+    CaptureRule(
         "relationship",
         r"\bmy (?:name|phone|number|e-?mail|address|github|twitter|handle|account|surname|nickname)\b.{0,30}\b(?:is|are)\b"
         r"|\b(?:reach|contact|call|write to|mail) me (?:at|on|under|via)\b",
     ),
-    _rule(
+    CaptureRule(
         "relationship",
         r"我(?:的|叫)(?:名字)?(?:叫|是)?.{0,14}(?:手机|手機|电话|電話|邮箱|郵箱|电子邮件|電子郵件|地址|账号|帳號|微信|名字).{0,6}(?:是|叫|：|:)(?!哪|什么|多少)"
         r"|^我叫(?!什么|什麼|你).{1,12}|[\w.+-]{1,40}@[\w-]{1,40}\.\w{1,10}.{0,8}(?:找我|联系我|聯繫我)",
