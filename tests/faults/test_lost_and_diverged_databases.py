@@ -27,13 +27,23 @@ def opened(home: Path) -> Memory:
     return Memory.open(home.parent, home=home, embedder=HashEmbedder(), overrides={"search.rerank": False})
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a closed home with twenty entries."""
-    (tmp_path / "MEMORY.md").write_text("The heron stands in the water.\n")
-    with opened(tmp_path / "home") as memory:
+    home = tmp_path_factory.mktemp("sound") / "home"
+    with opened(home) as memory:
         for number in range(20):
             memory.remember(f"Project heron{number} deploys with quartz{number}.", "fact")
+    shutil.rmtree(home / "agents/main/workspaces")
+    return home
+
+
+@pytest.fixture
+def home(sound: Path, tmp_path: Path) -> Path:
+    """Return a closed home with twenty entries and the index of a workspace."""
+    shutil.copytree(sound, tmp_path / "home")
+    (tmp_path / "MEMORY.md").write_text("The heron stands in the water.\n")
+    opened(tmp_path / "home").close()
     return tmp_path / "home"
 
 
