@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ SETTINGS = (
     '{\n  "agents": {"entries": {"main": {"workspace": "/w/main"}, "work": {}}},\n "gateway":{"port": 1}\n}'
 )
 COMMAND = ["/bin/memoriter"]
+RunForked = Callable[..., subprocess.CompletedProcess[bytes]]
 
 
 @pytest.fixture
@@ -195,28 +196,32 @@ exit {status}
 """
 
 
-def run(host: OpenClawHost, folder: Path, command: str) -> list[str]:
-    """Run a command with the programs of a folder; return the lines that it prints."""
-    environment = {
-        **os.environ,
-        "HOME": str(folder),
-        "PATH": f"{folder}{os.pathsep}/usr/bin{os.pathsep}/bin",
-        "PYTHONPATH": str(Path("src").absolute()),
-    }
-    words = [sys.executable, "-m", "memoriter", command, "openclaw", "--home", str(host.state)]
-    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True, cwd=folder)
-    return done.stdout.splitlines()
+Run = Callable[[str], list[str]]
+
+
+@pytest.fixture
+def run(host: OpenClawHost, tmp_path: Path, run_forked: RunForked) -> Run:
+    """Return a function that runs a command with the programs of a folder and returns the lines that it prints."""
+
+    def run_(command: str) -> list[str]:
+        path = f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin"
+        environment = {**os.environ, "HOME": str(tmp_path), "PATH": path}
+        done = run_forked([command, "openclaw", "--home", str(host.state)], environment, b"", tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode().splitlines()
+
+    return run_
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell script stands for OpenClaw")
-def test_openclaws_own_installer_records_the_plugin(host: OpenClawHost, tmp_path: Path) -> None:
+def test_openclaws_own_installer_records_the_plugin(host: OpenClawHost, run: Run, tmp_path: Path) -> None:
     log = tmp_path / "calls"
     (tmp_path / "openclaw").write_text(OPENCLAW.format(log=log, status=0))
     (tmp_path / "openclaw").chmod(0o755)
     host.settings.chmod(0o600)
-    assert "record" not in " ".join(run(host, tmp_path, "install"))
+    assert "record" not in " ".join(run("install"))
     assert host.plugin.is_dir()
-    assert "record" not in " ".join(run(host, tmp_path, "uninstall"))
+    assert "record" not in " ".join(run("uninstall"))
     source = Path(__file__).parents[2] / "plugins" / "openclaw"
     assert log.read_text().splitlines() == [
         f"plugins install {source} --force --accept-capabilities",
@@ -229,21 +234,23 @@ def test_openclaws_own_installer_records_the_plugin(host: OpenClawHost, tmp_path
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell script stands for OpenClaw")
-def test_an_installer_that_fails_is_named_with_its_reason(host: OpenClawHost, tmp_path: Path) -> None:
+def test_an_installer_that_fails_is_named_with_its_reason(
+    host: OpenClawHost, run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "openclaw").write_text(OPENCLAW.format(log=tmp_path / "calls", status=3))
     (tmp_path / "openclaw").chmod(0o755)
-    *_, last = run(host, tmp_path, "install")
+    *_, last = run("install")
     assert last.startswith(
         "The memory works, but OpenClaw warns that it has no record of the plugin: It is not allowed. For the "
         "record, run `openclaw plugins install "
     )
-    *_, last = run(host, tmp_path, "uninstall")
+    *_, last = run("uninstall")
     assert last == "OpenClaw may still have a record of the plugin: It is not allowed."
     assert host.settings.read_text() == SETTINGS
 
 
-def test_the_command_prints_what_it_changed(host: OpenClawHost, tmp_path: Path) -> None:
-    *lines, remark = run(host, tmp_path, "install")
+def test_the_command_prints_what_it_changed(host: OpenClawHost, run: Run, tmp_path: Path) -> None:
+    *lines, remark = run("install")
     assert "the program openclaw was not found" in remark
     assert lines == [
         f"{host.settings}: memory slot and plugin settings",
@@ -253,7 +260,7 @@ def test_the_command_prints_what_it_changed(host: OpenClawHost, tmp_path: Path) 
         f"memoriter keeps its data in {tmp_path / '.memoriter'}.",
         "OpenClaw applies the change while it runs. Check it with: openclaw memory status",
     ]
-    assert run(host, tmp_path, "uninstall") == [
+    assert run("uninstall") == [
         f"{host.settings}: changed",
         f"{host.plugin}: removed",
         f"The memory stays in {tmp_path / '.memoriter'}.",
