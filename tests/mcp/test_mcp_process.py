@@ -94,7 +94,11 @@ def started(workspace: Path, *options: str, **environment: str) -> Iterator[Proc
 
 
 @pytest.mark.requirement("X9")
-def test_the_sdk_client_uses_the_memory_over_standard_input_and_output(workspace: Path, note: Note) -> None:
+def test_the_sdk_client_uses_the_memory_over_standard_input_and_output(
+    workspace: Path, note: Note, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # On a busy machine the server needs longer to start than the client waits before it tries an older version.
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 300.0)
     note("memory/2026-02-08.md", "# Backups\n\nThe database is backed up at night to the NAS.\n")
     env = {"HOME": os.environ["HOME"], "MEMORITER_EMBEDDING__PROVIDER": "none"}
     server = StdioServerParameters(
