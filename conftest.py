@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import certifi
 import hypothesis
 import pytest
 import typer.testing
@@ -129,9 +130,25 @@ def _no_resident_process() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with one certificate authority. A client of HTTP reads all of them in 50 ms, also for `http://`."""
+    first, end, _ = Path(certifi.where()).read_text("ascii").partition("-----END CERTIFICATE-----")
+    file = tmp_path_factory.mktemp("authorities") / "one.pem"
+    file.write_text(f"{first}{end}\n", "ascii")
+    return file
+
+
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch, new_home: Callable[[], Path]) -> None:
+def clean_environment(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    new_home: Callable[[], Path],
+    one_authority: Path,
+) -> None:
     """Isolate tests from the settings and memories of the person who runs them."""
+    if request.node.get_closest_marker("integration") is None:  # those run other programs, which may download
+        monkeypatch.setenv("SSL_CERT_FILE", str(one_authority))
     for name in list(os.environ):
         if name.startswith(PREFIXES) and name not in KEPT_VARIABLES:
             monkeypatch.delenv(name)

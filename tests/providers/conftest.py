@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import certifi
 import pytest
 import vendors as fake
 from vendors import DIMS, HOST, KEY, Vendors, running, url
@@ -17,19 +16,9 @@ from vendors import DIMS, HOST, KEY, Vendors, running, url
 from memoriter import Memory
 
 
-@pytest.fixture(scope="session")
-def one_authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with one certificate authority. A client reads all of them in 40 ms, and Gemini's does so three times."""
-    first, end, _ = Path(certifi.where()).read_text("ascii").partition("-----END CERTIFICATE-----")
-    file = tmp_path_factory.mktemp("authorities") / "one.pem"
-    file.write_text(f"{first}{end}\n")
-    return file
-
-
 @pytest.fixture
-def vendors(monkeypatch: pytest.MonkeyPatch, one_authority: Path) -> Iterator[Vendors]:
+def vendors(monkeypatch: pytest.MonkeyPatch) -> Iterator[Vendors]:
     """The server. Other host names are errors."""
-    monkeypatch.setenv("SSL_CERT_FILE", str(one_authority))
     for name in os.environ:
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
