@@ -211,6 +211,19 @@ def test_an_agent_cannot_bring_back_what_the_owner_forgot_and_the_owner_can(
     assert memory.entries.add(TEXT, "fact").action == "added"
 
 
+@pytest.mark.parametrize("how", ["forget", "erase"])
+def test_characters_that_cannot_be_seen_do_not_bring_back_what_the_owner_forgot(
+    open_memory: Any, how: str
+) -> None:
+    memory = open_memory()
+    getattr(memory, how)(remember(memory).id)
+    for unseen in ("\u200b", "\u00ad", "\u2060", "\u202e", "\ufe0f", "\ufeff", "\U000e0041"):
+        text = f"{TEXT[:3]}{unseen}{TEXT[3:]}"
+        refused = Toolbox(memory).call("memory_store", {"text": text})
+        assert refused["note"] == sentence("entry.forgotten_by_owner")
+    assert memory.entries.list() == []
+
+
 def test_what_an_agent_hid_the_agent_can_store_and_the_owner_can_say_again(
     entries: Entries, clock: Any
 ) -> None:

@@ -84,7 +84,7 @@ _OWN_MARK = re.compile(
     re.IGNORECASE,
 )
 #: A dash or an arrow between a lead and the text.
-_DASH = re.compile(r"\s(?:-{1,3}|[–—|→➜]|//|=>)\s|——")
+_DASH = re.compile(r"\s(?:-{1,3}|[–—|→➜⇒▶»]|//|[=-]>|>{2,3}|:{2,3})\s|——")
 #: The start of a line that is not speech: brackets, bullets, numbers of a list, headings, addresses, times.
 _MARKED = re.compile(
     r"\s{0,8}(?:[^\w\s\"'“„‘«「『¿¡$€£¥#]|#(?=[\s#])|_{2}|\d{1,3}[.)）、](?=\s|[^\W\d])|https?://|www\."

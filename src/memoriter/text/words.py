@@ -308,15 +308,18 @@ _PAUSES = re.compile(
     r"""[.,;:!?…。，；：！？、"'“”‘’「」『』()（）]+(?=\s|$|[\u3400-\u9fff])|(?<![^\s])["'“‘「(（]+"""
 )
 _SPACES = re.compile(r"\s+")
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
+)
 _BETWEEN_CJK = re.compile(r"(?<=[\u3000-\u9fff]) | (?=[\u3000-\u9fff])")
 
 
 def normal_form(text: str) -> str:
-    """Return the text without differences in case, width, spacing and punctuation between sentences.
+    """Return the text without differences in case, width, spacing, unseen characters and punctuation between sentences.
 
     Symbols inside words stay: C++ is not C.
     """
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).casefold()
     spaced = _SPACES.sub(" ", _PAUSES.sub(" ", folded))
     return _BETWEEN_CJK.sub("", spaced).strip()
 
