@@ -231,6 +231,12 @@ OTHER_COMMANDS = (
             "cat ~/Downloads/page.html",
             "head /Users/ada/Mail/inbox",
             "cat /var/mail/root",
+            "grep -r pay ~/Mail",
+            "ls ~/Downloads",
+            "cat ~/Library/Mail/V10/x.emlx",
+            "cat /net/host/f",
+            "cat /media/ada/USB/f",
+            "cat /run/user/1000/gvfs/f",
         ),
         "awk 'BEGIN{system(1)}'",
     ),
@@ -244,6 +250,10 @@ OTHER_COMMANDS = (
         *(("curl -s https://example.org", "untrusted"), ("cd /x && wget example.org/a", "untrusted")),
         *(("gh issue view 12", "untrusted"), ("git -C repo pull", "untrusted"), ("git clone x", "untrusted")),
         *(("python -c 'import requests'", "untrusted"), ("cat < /dev/tcp/1.2.3.4/80", "untrusted")),
+        *(
+            (f"cat {path}", "agent")
+            for path in ("src/media/x.css", "~/Mailer/x", "./net/x.c", "~/Downloads-old/x")
+        ),
         *((command, "agent") for command in LOCAL_COMMANDS),
         *((command, "untrusted") for command in OTHER_COMMANDS),
     ],

@@ -55,7 +55,7 @@ _ENDS = _words("fi done")
 _RUNNERS = {("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run")}
 #: Addresses, names of hosts, users at hosts, and branches of others.
 _ADDRESS = re.compile(
-    r"[a-z][a-z0-9+.-]{1,20}://|(?<!\S)[\"']?(?://|\\\\{2,4})\w|(?:~|\$HOME|/(?:home|Users)/[^/\s]{1,60}|/root)/(?:Downloads|Mail|Maildir)/|/var/(?:mail|spool)/|/dev/(?:tcp|udp)/|/inet|(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])|\w@[\w-]|\blocalhost\b"
+    r"[a-z][a-z0-9+.-]{1,20}://|(?<!\S)[\"']?(?://|\\\\{2,4})\w|(?:~|\$HOME|/(?:home|Users)/[^/\s]{1,60}|/root)/(?:Downloads|Mail|Maildir|Library/Mail)(?![\w-])|(?<![\w.~-])/(?:net|media|run/user/\d{1,10}/gvfs)/|/var/(?:mail|spool)/|/dev/(?:tcp|udp)/|/inet|(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])|\w@[\w-]|\blocalhost\b"
     r"|(?<![\w./-])(?:[a-z0-9-]{1,60}\.){1,5}(?:com|org|net|io|dev|app|ai|edu|gov|cn|de|uk|eu|example|local|internal)(?![\w.-])"
     r"|\b(?:origin|upstream|remotes?)/|FETCH_HEAD|@\{u",
     re.IGNORECASE,
