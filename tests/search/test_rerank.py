@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from brought_rerankers import NOTES as HOME_NOTES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,13 +21,7 @@ from memoriter.search.rerank import Reading, Reranker, blend, text_of, value_of
 
 OpenMemory = Callable[..., Memory]
 
-NOTES = """# Home
-- The boiler was serviced by Mr Huber in March, and the invoice was 240 euros.
-- We water the tomatoes on the balcony every second evening during the summer.
-- The neighbour's cat is called Minka, and she likes to sleep on our doormat.
-- 车库的备用钥匙放在工具箱最下面一层的蓝色盒子里。
-- The ticket OPS-1077 is about the router that lost its configuration in spring.
-"""
+NOTES = f"{HOME_NOTES}- The ticket OPS-1077 is about the router that lost its configuration in spring.\n"
 
 
 @pytest.fixture(scope="module")
