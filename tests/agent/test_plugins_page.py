@@ -82,7 +82,8 @@ def test_the_example_of_a_plugin_runs(open_agent: Callable[..., Agent], workspac
     bus = HookBus()
     names["Birds"]().register(bus, agent.service)
     agent.bus = bus
-    recalled = emit(agent, "before_agent_start", prompt="Where is the heron?").prepend_context
+    asked = emit(agent, "before_agent_start", prompt="Where is the heron?", session_key="agent:main:main")
+    recalled = asked.prepend_context
     assert recalled.startswith("<relevant-memories ")
     assert "The heron stands in the marsh." in recalled
     assert "ignore" not in recalled
