@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from talk import emit
 
 from memoriter.agent import EVENTS, Agent, HookBus
-from memoriter.agent.hooks import DEADLINES
+from memoriter.agent.hooks import DEADLINES, Moment
 from memoriter.agent.plugins import BUILTIN_PLUGINS
 from memoriter.agent.service import MemoryService
 
@@ -82,8 +81,11 @@ def test_the_example_of_a_plugin_runs(open_agent: Callable[..., Agent], workspac
     bus = HookBus()
     names["Birds"]().register(bus, agent.service)
     agent.bus = bus
-    asked = emit(agent, "before_agent_start", prompt="Where is the heron?", session_key="agent:main:main")
-    recalled = asked.prepend_context
+    direct = {"session": "s1", "session_key": "agent:main:main"}
+    moment = Moment("before_agent_start", prompt="Where is the heron?", **direct)
+    recalled = agent.emit(
+        moment, wait_s=60
+    ).prepend_context  # a busy machine may need longer than the example allows
     assert recalled.startswith("<relevant-memories ")
     assert "The heron stands in the marsh." in recalled
     assert "ignore" not in recalled
