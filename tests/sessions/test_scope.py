@@ -32,11 +32,11 @@ KINDS = [
     )),
     ("agent:main:matrix:dm:@anna:example.org", True),
     *((key, True) for key in ("work", "agent:main:web", "agent:main:birds", "", "a" * 32, "session-3f2a")),
-    *((key, True) for key in ("my session", "terminal-2", "test-2026", "main-session-2", "agent:x:main:thread:7")),
+    *((key, True) for key in ("s1", "my session", "terminal-2", "main-session-2", "agent:x:main:thread:7")),
     *((f"agent:main:{key}", True) for key in ("telegram:work:direct:42", "whatsapp:default:dm:+4930123", "direct:x")),
     *((key, False) for key in (
         "mailing-list", "pr-12", "issue-44", "ticket_9", "PR 7", "agent:main:mailing-list", "agent:main:pr-12",
-        "work-2026", "user-7", "s1", "Notes of May", "run-3f2a", "ops.alerts", "project-x", "2026-02-10", "12",
+        "work-2026", "user-7", "Notes of May", "run-3f2a", "ops.alerts", "project-x", "2026-02-10", "12",
         "inbox", "support", "devs", "agent:main:family", "maillist", "customer-anna", "repo-main", "邮件列表-1",
     )),
     *((key, False) for key in (

@@ -29,7 +29,7 @@ _WORDS = re.compile(r"[^\W_]+")
 #: Keys without a channel that programs give their own sessions: a UUID or another long hexadecimal id, one word, or
 #: one of a few words with a number ("session-3f2a"). Other names may be those of shared chats: "mailing-list", "pr-12".
 _OWN_SESSION = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|(?:[^\W\d_]{1,40})?"
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|s\d{1,3}|(?:[^\W\d_]{1,40})?"
     r"|(?:cli|console|desktop|editor|local|main|my|repl|session|terminal|test|tui)"
     r"(?:[-_. ](?:session|\d{1,8}|[0-9a-f]{4,12})){1,3}"
 )
