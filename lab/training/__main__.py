@@ -89,7 +89,7 @@ def step_pairs(args: argparse.Namespace, config: Config) -> None:
     """Draw pairs of scenes and sentence frames that are in no benchmark, and the pairs to measure; no GPU."""
     from lab.training import reader
 
-    reader.prepare(args.work, args.bench, args.start, config)
+    reader.prepare(args.work, args.bench, args.start, args.reader, config)
 
 
 def _judging(args: argparse.Namespace, name: str) -> tuple[str, Path, Any]:

@@ -160,8 +160,8 @@ class EngineConfig:
 
     seed: int = 17
     seconds: float = 430
-    texts: int = 58_000
-    texts_share: float = 0.24  # of the time, for texts; the rest is for lines about them
+    texts: int = 40_000  # beside the lines of scenes
+    texts_share: float = 0.14  # of the time, for texts; the rest is for lines about them
     rows: int = 3_072  # prompts in a batch
     chunk: int = 512  # prompts that are read together
     text_tokens: int = 112
@@ -179,7 +179,7 @@ class JudgeConfig:
     layers: int = 20
     rank: int = 16
     max_tokens: int = 160  # of each statement
-    seconds: float = 110
+    seconds: float = 120
     second_seconds: float = 45  # of the second round, which adds written pairs
     pairs: int = 192  # per step
     warmup: int = 30
@@ -205,6 +205,7 @@ class ReaderConfig:
     warmup: float = 0.03  # share of the time
     ema: float = 0.998
     smooth: float = 0.02  # of known labels
+    certain: float = 2.0  # score from which a judge that contradicts a request is believed
     sure: float = 0.5  # share of the judge's score where the label is known
     ways: int = 8  # of filling the placeholders of a scene
     held_out: int = 8  # one scene in this many is only measured

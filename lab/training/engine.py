@@ -12,7 +12,7 @@ import random
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,14 +41,14 @@ ASKS: dict[str, dict[str, str]] = {
 }
 #: What is asked for, in turn, and for which share of the texts.
 ROUNDS = (
-    ("outright", 1.0),
-    ("beside", 1.0),
-    ("implied", 0.7),
-    ("planned", 0.7),
-    ("same", 0.5),
+    ("implied", 1.0),
+    ("outright", 0.8),
+    ("beside", 0.8),
+    ("planned", 0.6),
     ("denied", 0.5),
+    ("implied", 0.8),
+    ("same", 0.4),
     ("partly", 0.3),
-    ("implied", 0.7),
     ("question", 1.0),
     ("near", 1.0),
     ("question", 1.0),
@@ -117,11 +117,28 @@ def scene_rows() -> list[dict[str, Any]]:
     return [row for row in scenes.rows() if not scenes.is_held_out(row, 8)]
 
 
-def _from_scene(row: Mapping[str, Any], rng: random.Random) -> Example:
-    chosen = {kind: rng.sample(known, 2) for kind, known in NAMES.items()}
+def scene_texts(rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Yield the lines of these scenes that nothing has changed yet, as texts to write later lines about."""
+    for row in scene_rows():
+        filled = _filling(rng)
+        for side, tongue in enumerate(LANGUAGES):
+            for line in (*row["old"][tongue], *row["near"][tongue]):
+                yield {
+                    "role": "text",
+                    "lang": tongue,
+                    "topic": row["topic"],
+                    "text": filled(line, side),
+                }
 
-    def filled(text: str, side: int) -> str:
-        return re.sub(r"\{(\w+?)(2?)\}", lambda m: chosen[m[1]][bool(m[2])][side], text)
+
+def _filling(rng: random.Random) -> Callable[[str, int], str]:
+    """Draw names. Return what fills the placeholders of a line in a language with them."""
+    chosen = {kind: rng.sample(known, 2) for kind, known in NAMES.items()}
+    return lambda text, side: re.sub(r"\{(\w+?)(2?)\}", lambda m: chosen[m[1]][bool(m[2])][side], text)
+
+
+def _from_scene(row: Mapping[str, Any], rng: random.Random) -> Example:
+    filled = _filling(rng)
 
     def line(field: str) -> dict[str, str]:
         return {tongue: filled(rng.choice(row[field][tongue]), n) for n, tongue in enumerate(LANGUAGES)}
@@ -279,7 +296,9 @@ class Engine:
         return time.monotonic() - self.begin > share * self.config.seconds
 
     def run(self) -> None:
-        """Write texts, then lines, then questions."""
+        """Write texts, then lines about them and about those of scenes, then questions."""
+        for row in scene_texts(self.rng):
+            self._keep(row)
         drawn = seeds(self.config.texts, self.rng, scene_rows())
         parts = [[seed for seed in drawn if seed.tongue == tongue] for tongue in LANGUAGES]
         batches = [(t, part) for t, group in zip(LANGUAGES, parts, strict=True) for part in self._cut(group)]
@@ -307,15 +326,12 @@ class Engine:
             why = self._fault(text, tongue, seed.words)
             self.counts[f"text {tongue}{': ' if why else ''}{why}"] += 1
             if not why:
-                row = {
-                    "id": len(self.texts),
-                    "role": "text",
-                    "lang": tongue,
-                    "topic": seed.topic,
-                    "text": text,
-                }
-                self.texts.append(row)
-                self._save(row)
+                self._keep({"role": "text", "lang": tongue, "topic": seed.topic, "text": text})
+
+    def _keep(self, text: Mapping[str, Any]) -> None:
+        row = {"id": len(self.texts), **text}
+        self.texts.append(row)
+        self._save(row)
 
     def _round(self, role: str, number: int, share: float = 1.0) -> None:
         ordered = defaultdict(list)

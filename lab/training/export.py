@@ -248,23 +248,25 @@ def _pool(graph: Graph, x: str, weights: dict[str, np.ndarray]) -> None:
 
 def read(folder: Path) -> dict[str, np.ndarray]:
     """Return the weights of a written model as float32, without the reranker's second answer."""
+    return weights_of(_stored(folder))
+
+
+def read_reader(folder: Path) -> dict[str, np.ndarray]:
+    """Return the weights of a written reader as float32."""
+    stored = _stored(folder)
+    return _outputs(stored) | _layers(stored, "layers.")
+
+
+def _stored(folder: Path) -> dict[str, np.ndarray]:
     import onnx
     from onnx import numpy_helper
 
     graph = onnx.load(str(folder / "model.onnx")).graph
-    return weights_of({each.name: numpy_helper.to_array(each) for each in graph.initializer})
+    return {each.name: numpy_helper.to_array(each) for each in graph.initializer}
 
 
 def weights_of(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the weights of a graph's initializers as float32."""
-
-    def matrix(name: str) -> np.ndarray:
-        if f"{name}_quantized" not in stored:
-            return stored[name].T
-        whole = stored[f"{name}_quantized"].astype(np.float32)
-        zero = stored[f"{name}_zero_point"].astype(np.float32)
-        return ((whole - zero) * stored[f"{name}_scale"]).T
-
     kind = np.zeros((2, stored["position"].shape[1]), np.float32)
     kind[1] = stored.get("kind", kind[1])
     found = {
@@ -275,20 +277,39 @@ def weights_of(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         "encoder.norm.bias": stored["norm.b"],
     }
     if "widen.w" in stored or "widen.w_quantized" in stored:
-        found["encoder.widen.weight"] = matrix("widen.w")
+        found["encoder.widen.weight"] = _matrix(stored, "widen.w")
+    return found | _outputs(stored) | _layers(stored, "encoder.layers.")
+
+
+def _matrix(stored: Mapping[str, np.ndarray], name: str) -> np.ndarray:
+    if f"{name}_quantized" not in stored:
+        return stored[name].T
+    whole = stored[f"{name}_quantized"].astype(np.float32)
+    zero = stored[f"{name}_zero_point"].astype(np.float32)
+    return ((whole - zero) * stored[f"{name}_scale"]).T
+
+
+def _outputs(stored: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    found = {}
     for name in ("project", "pool", "score"):
         if f"{name}.b" in stored:
-            found |= {f"{name}.weight": matrix(f"{name}.w"), f"{name}.bias": stored[f"{name}.b"]}
+            found[f"{name}.weight"] = _matrix(stored, f"{name}.w")
+            found[f"{name}.bias"] = stored[f"{name}.b"]
+    return found
+
+
+def _layers(stored: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    found = {}
     for number in range(sum(name.startswith("layer") and name.endswith(".n1.w") for name in stored)):
-        layer, prefix = f"layer{number}", f"encoder.layers.{number}"
-        found[f"{prefix}.qkv.weight"] = np.concatenate([matrix(f"{layer}.{part}.w") for part in "qkv"])
-        found[f"{prefix}.qkv.bias"] = np.concatenate([stored[f"{layer}.{part}.b"] for part in "qkv"])
+        layer, own = f"layer{number}", f"{prefix}{number}"
+        found[f"{own}.qkv.weight"] = np.concatenate([_matrix(stored, f"{layer}.{part}.w") for part in "qkv"])
+        found[f"{own}.qkv.bias"] = np.concatenate([stored[f"{layer}.{part}.b"] for part in "qkv"])
         for part in ("o", "f1", "f2"):
-            found[f"{prefix}.{part}.weight"] = matrix(f"{layer}.{part}.w")
-            found[f"{prefix}.{part}.bias"] = stored[f"{layer}.{part}.b"]
+            found[f"{own}.{part}.weight"] = _matrix(stored, f"{layer}.{part}.w")
+            found[f"{own}.{part}.bias"] = stored[f"{layer}.{part}.b"]
         for part in ("n1", "n2"):
-            found[f"{prefix}.{part}.weight"] = stored[f"{layer}.{part}.w"]
-            found[f"{prefix}.{part}.bias"] = stored[f"{layer}.{part}.b"]
+            found[f"{own}.{part}.weight"] = stored[f"{layer}.{part}.w"]
+            found[f"{own}.{part}.bias"] = stored[f"{layer}.{part}.b"]
     return found
 
 

@@ -358,12 +358,29 @@ def from_written(rows: Iterable[Mapping[str, Any]], rng: random.Random) -> Itera
             for other in found.get("same", ())[:1]:
                 for line in found.get(role, ())[:1]:
                     yield Pair(other, line, float(role in CHANGES), f"written same, {role}")
-        others = topics_of[text["topic"]]
-        rival = lines[rng.choice(others)] if len(others) > 1 else {}
-        for role in CHANGES:
-            for line in rival.get(role, ())[:1]:
-                if line not in found.get(role, ()):
-                    yield Pair(earlier, line, UNKNOWN, f"written other, {role}")
+        others = [other for other in topics_of[text["topic"]] if other != number]
+        rivals = [(texts[n], lines[n]) for n in rng.sample(others, min(3, len(others)))]
+        yield from _among(text, found, rivals, rng)
+
+
+def _among(
+    text: Mapping[str, Any],
+    found: Mapping[str, Sequence[str]],
+    rivals: Sequence[tuple[Mapping[str, Any], Mapping[str, Sequence[str]]]],
+    rng: random.Random,
+) -> Iterator[Pair]:
+    """Yield pairs of which only the judge can say whether they stand: later lines, and lines of other texts."""
+    own = [line for group in found.values() for line in group]
+    for one, two in zip(own, own[1:] + own[:1], strict=True):
+        if one != two:
+            yield Pair(one, two, UNKNOWN, "written later, later")
+    for line in own[:1]:
+        yield Pair(line, text["text"], UNKNOWN, "written later, text")
+    for other, about in rivals:
+        yield Pair(text["text"], other["text"], UNKNOWN, "written other, text")
+        chosen = [(role, line) for role, group in about.items() for line in group]
+        for role, line in rng.sample(chosen, min(2, len(chosen))):
+            yield Pair(text["text"], line, UNKNOWN, f"written other, {role}")
 
 
 # ---- files --------------------------------------------------------------------------------------------------------

@@ -31,17 +31,21 @@ from lab.training.tokens import Tokens, autocast, batches
 
 SETS = Path(__file__).parents[1] / "evals" / "sets"
 #: How often pairs of a source are drawn.
-_SHARES = {"scene": 0.6, "template": 0.15, "written": 0.25}
+_SHARES = {"scene": 0.4, "template": 0.1, "written": 0.5}
 _MASK = 4  # the number of the token [MASK]
 _SAMPLE = 300  # pairs of each kind to read by hand
+_OWN = "reader."  # before the names of a reader's weights
 _HALF = 2  # files of the weights of more than five layers
 
 
 # ---- pairs to learn from and to measure ---------------------------------------------------------------------------
 
 
-def prepare(work: Path, bench: Path | None, start: Path, config: Config) -> None:
-    """Write pairs of scenes and frames that are in no benchmark, pairs to measure, and the weights to start from."""
+def prepare(work: Path, bench: Path | None, start: Path, reader: Path | None, config: Config) -> None:
+    """Write pairs of scenes and frames that are in no benchmark, pairs to measure, and the weights to start from.
+
+    With the model folder of a reader, its layers are those to start from, otherwise the reranker's.
+    """
     from lab.training import export
 
     work.mkdir(parents=True, exist_ok=True)
@@ -57,6 +61,8 @@ def prepare(work: Path, bench: Path | None, start: Path, config: Config) -> None
     measured += [("changes", pair) for pair in _changes(SETS / "changes" / "pairs.jsonl")]
     pairs.write(work / "measured.jsonl", ((*pair, name) for name, pair in measured))
     weights = dict(np.load(start)) if start.suffix == ".npz" else export.read(start)
+    if reader:
+        weights |= {f"{_OWN}{name}": value for name, value in export.read_reader(reader).items()}
     np.savez(work / "start.npz", **{name: value.astype(np.float16) for name, value in weights.items()})
     (work / "overlap.json").write_text(json.dumps(dict(counts), indent=1) + "\n", encoding="utf-8")
 
@@ -183,7 +189,7 @@ def label_pairs(
 ) -> None:
     """Score written pairs with the judge, after a second round of tuning. Write pairs with scores for the reader.
 
-    A pair whose score and request disagree is dropped.
+    If score and request disagree, the request is dropped, and with a score that is not certain the pair too.
     """
     begin, own, rng = time.monotonic(), config.judge, random.Random(config.judge.seed)
     work, path = sources.work, sources.written / "written.jsonl"
@@ -222,11 +228,17 @@ def label_pairs(
     left = max(1.0, seconds - (time.monotonic() - begin) - 12)
     found = judge.score(teacher, prompts, own, left, log) if prompts else np.zeros(0, np.float32)
     log("scored", int(np.isfinite(found).sum()), "of", len(found), "written pairs")
-    _write_scored(work, out, written, found, kept_out, log)
+    _write_scored(work, out, written, found, kept_out, config.reader.certain, log)
 
 
 def _write_scored(
-    work: Path, out: Path, written: list[Pair], scores: np.ndarray, kept_out: set[str], log: Any
+    work: Path,
+    out: Path,
+    written: list[Pair],
+    scores: np.ndarray,
+    kept_out: set[str],
+    certain: float,
+    log: Any,
 ) -> None:
     """Write what is used, what is measured, scores of all, and some of each kind to read by hand."""
     used, measured, counts, sample = [], [], Counter[str](), dict[str, list[object]]()
@@ -241,6 +253,8 @@ def _write_scored(
         counts[f"{pair.kind}: {'dropped' if disagrees else 'kept'}"] += 1
         if not disagrees:
             (measured if pair.earlier in kept_out else used).append((*pair, round(score, 3)))
+        elif abs(score) >= certain and pair.earlier not in kept_out:
+            used.append((*pair._replace(label=UNKNOWN), round(score, 3)))
     for name in sorted(counts):
         log(f"{name:40} {counts[name]}")
     pairs.write(work / "scored.jsonl", used)
@@ -275,6 +289,9 @@ class Reader(torch.nn.Module):
             stored = {k.removeprefix(prefix): v for k, v in own.items() if k.startswith(prefix)}
             self.comparer.layers[place].load_state_dict(stored)
         self.comparer.pool.load_state_dict({k: given[f"pool.{k}"] for k in ("weight", "bias")})
+        trained = {k.removeprefix(_OWN): v for k, v in given.items() if k.startswith(_OWN)}
+        if trained:
+            self.comparer.load_state_dict(trained)
 
     def forward(self, found: model.Packed) -> Tensor:
         """Return one logit per pair: whether the first text is out of date."""
@@ -413,7 +430,12 @@ def run(work: Path, embedder: Path, out: Path, config: Config, device: str, seco
         left = seconds - (time.monotonic() - begin) - 25
         rest = sum(own.seconds[place:])
         network = Reader(weights, layers, config).to(device)
+        before = [value.clone() for value in network.comparer.parameters()]
         average = train(data, network, max(2.0, left * own.seconds[place] / rest), config, device, log)
+        if any(name.startswith(_OWN) for name in weights):
+            # A reader that was trained further has forgotten some of what it knew; the mean knows both.
+            with torch.no_grad():
+                torch._foreach_lerp_(list(average.comparer.parameters()), before, 0.5)  # type: ignore[union-attr]
         save(average.comparer, out, layers)  # type: ignore[arg-type]
         scores = score(average, data, config, device)
         np.save(out / f"reader-{layers}.npy", scores.astype(np.float16))

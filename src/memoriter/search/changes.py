@@ -34,7 +34,7 @@ BUNDLED = Path(__file__).parent / "models" / "memoriter-changes-1"
 TOKENS = 128
 #: The least probability that retires a statement, and the least one if the newer statement announces a change. Fewer
 #: than one in a hundred pairs that stand have it, of those in `lab.evals.changes`, `lab.evals.merge` and of scenes.
-RETIRED, ANNOUNCED = 0.976, 0.93
+RETIRED, ANNOUNCED = 0.981, 0.9
 #: The least probability of a change that an audit reports.
 PROBABLE = 0.92
 #: The least probability (`about_the_same`) that brings a newer line along, that puts it before the older one, and that
