@@ -296,7 +296,7 @@ def test_a_newer_line_that_is_not_near_and_does_not_answer_stays_out(
 
 def test_a_newer_line_that_is_not_near_comes_along_if_it_answers() -> None:
     old = hit("Season ticket: we get the company discount, 30 % off", "2026-03-01")
-    told = hit("又问了一遍HR，年票从来就没有公司折扣", "2026-07-01", "memory/b.md")
+    told = hit("The company stopped paying for our train tickets", "2026-07-01", "memory/b.md")
     found = [
         refresh(
             "do we get a discount on the season ticket?",
@@ -306,6 +306,15 @@ def test_a_newer_line_that_is_not_near_comes_along_if_it_answers() -> None:
         for sure in (-2.0, 2.0)
     ]
     assert [len(hits) for hits in found] == [1, 2]
+
+
+def test_a_newer_line_in_another_language_needs_no_words_in_common() -> None:
+    old = hit("Season ticket: we get the company discount, 30 % off", "2026-03-01")
+    told = hit("公司不再给年票打折了", "2026-07-01", "memory/b.md")
+    other = hit("Season tickets are checked on every train", "2026-05-01", "memory/c.md")
+    lookup = Lookup(contradicts, lambda _line, _hit: [near(other, 0.5), near(told, 0.41)], JUDGE)
+    found = refresh("do we get a discount on the season ticket?", (old,), lookup)
+    assert [one.snippet for one in found] == [told.snippet, old.snippet]
 
 
 class Unsure:

@@ -47,6 +47,8 @@ RULED_OUT, PROBABLY, AS_WELL = 0.1, 0.5, 1.5
 #: next one, whether it is a hit too, whether it is the best other hit, log odds of the judge, and the constant.
 #: `python -m lab.evals.updates --fit` fits them on development halves of the sets.
 WEIGHTS = (1.15, 1.82, 1.09, 3.26, 0.34, 1.43, 0.68, -4.14)
+#: The words in common of a line in another language, about as many as lines of one language have.
+ACROSS = 0.25
 #: Log odds count up to this. A line without a next one is compared with this nearness.
 MAX_LOG_ODDS, NO_NEIGHBOUR = 7.0, 0.2
 #: A pair is read only if it would be about the same with this probability of the judge, and has this cosine. Four in

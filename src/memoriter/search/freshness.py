@@ -26,6 +26,7 @@ from itertools import combinations, islice
 
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.search.changes import (
+    ACROSS,
     AS_WELL,
     BESIDE,
     CERTAIN,
@@ -51,6 +52,7 @@ from memoriter.search.rank import NEAR_WORDS
 from memoriter.search.when import past_question
 from memoriter.text import query_terms, token_set
 from memoriter.text.dates import local_day
+from memoriter.text.tokens import CJK
 from memoriter.text.words import unless_abbreviated
 
 #: Returns whether the second statement, which is newer, contradicts the first.
@@ -87,6 +89,7 @@ _LOG = re.compile(r"(?:^|/)\d{4}-\d\d-\d\d[^/]*\.md$")
 _WHOLE = unless_abbreviated(r"\s")
 _ENDS = re.compile(rf"(?<=[.!?…;])\s{_WHOLE}|(?<=[。！？；])")
 _ENDS_IN_ASCII = re.compile(rf"\s(?<=[.!?;]\s){_WHOLE}")  # the same; the regex engine skips to the next space
+_CJK = re.compile(f"[{CJK}]")
 _HEADING = re.compile(r"^#{1,6} .*$", re.MULTILINE)
 _LEAD = re.compile(
     r"^\s*(?:#+\s+)?(?:[-*+]\s+|\d{1,3}[.)]\s+)?(?:\d{1,2}:\d{2}(?::\d{2})?\s+)?(?:[Uu]ser: |[Aa]ssistant: )?"
@@ -264,7 +267,7 @@ def near_lines(
     terms = frozenset(query_terms(best.line))
     found = (statement_of(hit, terms) for hit in lookup.find_similar(best.line, best.hit))
     others = [
-        (_nearness(one), one, _newer(best, one))
+        (_part(one, "vector") + NEAR_WORDS * _part(one, "keyword"), one, _newer(best, one))
         for one in found
         if _is_short(one) and one.line != best.line and one.hit.trust != "untrusted"
         # The other lines of a hit are shown with it.
@@ -275,14 +278,16 @@ def near_lines(
     older = [(nearness, one) for nearness, one, new in others if new is best and _may_replace(best, one)]
     pairs = list[Near]()
     for is_newer, near in sorted(((True, newer), (False, older)), key=lambda group: group[0] == past):
-        for place, (nearness, one) in enumerate(near[:NEAREST]):
+        for nearness, one in near[:NEAREST]:
             known = _number_of_hit(one.hit, first)
             if is_newer != past or known is not None:
-                next_one = near[0][0] if place else [*(value for value, _ in near[1:2]), NO_NEIGHBOUR][0]
+                # A line is compared with the others of its language.
+                rivals = (value for value, other in near if other is not one and not _is_across(one, other))
+                next_one = max(rivals, default=NO_NEIGHBOUR)
                 features = (
                     _part(one, "vector"),
-                    _part(one, "keyword"),
-                    float(not place),
+                    _words_in_common(best, one),
+                    float(nearness >= next_one),
                     nearness - next_one,
                     float(known is not None),
                     float(known == (0 if number else 1)),
@@ -340,9 +345,14 @@ def _raised(newer: Hit, older: Hit) -> Hit:
     return replace(newer, score=older.score, explain=explain)
 
 
-def _nearness(statement: Statement) -> float:
-    """Return how near a line is, by meaning and by the words in common, of which rare ones count more."""
-    return _part(statement, "vector") + NEAR_WORDS * _part(statement, "keyword")
+def _words_in_common(line: Statement, other: Statement) -> float:
+    """Return the part of the words that both have, rare ones counting more; `ACROSS` for two languages."""
+    return max(_part(other, "keyword"), ACROSS if _is_across(line, other) else 0.0)
+
+
+def _is_across(line: Statement, other: Statement) -> bool:
+    """Return whether two lines have different languages."""
+    return bool(_CJK.search(line.line)) != bool(_CJK.search(other.line))
 
 
 def _part(statement: Statement, name: str) -> float:
