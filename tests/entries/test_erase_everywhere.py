@@ -88,9 +88,9 @@ def test_the_ledger_keeps_no_distinctive_word_of_a_forgotten_entry(memory: Memor
 
 
 def test_forgetting_a_session_clears_its_name_in_the_ledger(memory: Memory) -> None:
-    memory.remember("The heron stands in the water", session="hideout")
-    memory.recall("where does the heron stand?", session="hideout")
-    memory.erase(Selection(session="hideout"))
+    memory.remember("The heron stands in the water", session="secret-session")
+    memory.recall("where does the heron stand?", session="secret-session")
+    memory.erase(Selection(session="secret-session"))
     assert [(one.session, one.query) for one in memory.entries.recalls().recalls] == [(None, "")]
 
 

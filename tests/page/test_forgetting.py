@@ -97,13 +97,15 @@ def test_a_query_without_matches_says_so(gateway: Served, visit: Visit) -> None:
 
 
 def test_a_whole_conversation_is_forgotten_after_a_preview(gateway: Served, visit: Visit) -> None:
-    old, _ = learned(gateway, "Anchors weigh thirty kilos", "Anchors rust at the ring", session="harbour")
+    old, _ = learned(
+        gateway, "Anchors weigh thirty kilos", "Anchors rust at the ring", session="harbour talk"
+    )
     gateway.ask("entries.supersede", id=old, text="Anchors weigh forty kilos")
-    learned(gateway, "Anchors are painted black", session="lighthouse")
-    page = visit(gateway, "#/memories?session=harbour").page
+    learned(gateway, "Anchors are painted black", session="another talk")
+    page = visit(gateway, "#/memories?session=harbour talk").page
     page.get_by_role("button", name="Forget …").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_label("Conversation")).to_have_value("harbour")
+    expect(dialog.get_by_label("Conversation")).to_have_value("harbour talk")
     look(dialog)
     listed = dialog.locator(".to-erase li")
     expect(listed).to_contain_text(["Anchors rust at the ring", "Anchors weigh thirty kilos"])
@@ -111,7 +113,7 @@ def test_a_whole_conversation_is_forgotten_after_a_preview(gateway: Served, visi
     assert len(kept(gateway, "Anchors")) == 4
     page.get_by_role("button", name="Forget …").click()
     look(dialog)
-    count = len(gateway.ask("entries.forget", session="harbour", dryRun=True)["forgotten"])
+    count = len(gateway.ask("entries.forget", session="harbour talk", dryRun=True)["forgotten"])
     dialog.get_by_role("button", name="Erase now …").click()
     dialog.get_by_role("button", name=f"Erase {count} memories permanently").click()
     receipt = dialog.locator(".receipt")

@@ -284,7 +284,7 @@ def test_recalls_are_found_by_words_of_their_query_text_and_session(open_memory)
     memory = open_memory()
     call(memory, "entries.add", {"text": "Refunds take 30% of a week"})
     call(memory, "entries.add", {"text": "The ferry leaves at nine"})
-    call(memory, "recall", {"query": "refunds take 30% of a week"}, session="billing")
+    call(memory, "recall", {"query": "refunds take 30% of a week"}, session="billing-talk")
     call(memory, "recall", {"query": "the ferry leaves at nine"}, session="harbour")
 
     def found(words: str) -> list[str]:

@@ -26,17 +26,20 @@ _DIRECT = {"main", "direct", "dm", "dms", "im", "private"}
 #: Marks of groups in the ids of WhatsApp, Matrix, IRC and Telegram.
 _SHARED_ID = re.compile(r".*@g\.us|.*@broadcast|[!#&+@].*|-\d+|.*@(?:conference|muc)\..*", re.DOTALL)
 _WORDS = re.compile(r"[^\W_]+")
-#: Keys without a channel that programs give their own sessions: a UUID or another long hexadecimal id, one word, or
-#: one of a few words with a number ("session-3f2a"). Other names may be those of shared chats: "mailing-list", "pr-12".
+#: Keys without a channel that programs give their own sessions: a UUID or another long hexadecimal id, or plain words
+#: with short numbers ("work-2026"). The ids of chat services have other forms: C024BE91L, oc_5ce6d, spaces/AAA.
 _OWN_SESSION = re.compile(
-    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|s\d{1,3}|(?:[^\W\d_]{1,40})?"
-    r"|(?:cli|console|desktop|editor|local|main|my|repl|session|terminal|test|tui)"
-    r"(?:[-_. ](?:session|\d{1,8}|[0-9a-f]{4,12})){1,3}"
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}|(?:_NAME(?:[-_. ]_NAME|-[0-9a-f]{4,12}){0,9})?".replace(
+        "_NAME", r"(?:[^\W\d_]{1,40}\d{0,4}|\d{1,8})"
+    )
 )
+#: Characters of the shortest id that is not a word.
+_MIN_ID = 32
 _SHARED_NAME = re.compile(
-    "group|channel|room|meeting|conference|list|newsletter|guild|team|space|stream|forum|topic|public|broadcast|lobby"
-    "|general|everyone|allhands|standup|townhall|announce|community|committee|crew|squad|inbox|support|helpdesk|staff"
-    "|family|friends|devs|club|群|频道|頻道|大家"
+    "group|channel|room|meeting|conference|newsletter|guild|team|space|stream|forum|topic|public|broadcast|lobby"
+    "|general|everyone|all.?hands|stand.?up|town.?hall|announce|community|committee|crew|squad|群|频道|頻道|大家"
+    r"|^[a-z]{1,2}(?:\d{3,}$|_)"  # the id of a chat, such as C0123 or oc_5ce6d
+    r"|mailing|^(?:pr|mr|issue|ticket)s?[-_. ]?\d+$"
 )
 #: Automated work without a person in the chat. Its output may go anywhere, so it is not a direct chat.
 _UNATTENDED = {"subagent", "cron", "hook", "webhook", "heartbeat"}
@@ -63,10 +66,10 @@ class SessionKey(NamedTuple):
         if hosted:
             parts = parts[2:]
         channel = parts[0] if len(parts) > 1 and parts[0] not in _NO_CHANNEL else None
-        return cls(whole, ":".join(parts), channel, _chat_type(parts))
+        return cls(whole, ":".join(parts), channel, _chat_type(parts, hosted=hosted))
 
 
-def _chat_type(parts: list[str]) -> str:
+def _chat_type(parts: list[str], *, hosted: bool) -> str:
     # A key that mentions a group anywhere is a group. If in doubt, notes are hidden.
     for part in parts:
         for word in _WORDS.findall(part):
@@ -80,8 +83,11 @@ def _chat_type(parts: list[str]) -> str:
         return "group"
     if named:
         return "direct"
-    is_own = len(parts) == 1 and _OWN_SESSION.fullmatch(parts[0]) and not _SHARED_NAME.search(parts[0])
-    return "direct" if is_own else "unknown"
+    if len(parts) > 1 or not _OWN_SESSION.fullmatch(parts[0]) or _SHARED_NAME.search(parts[0]):
+        return "unknown"
+    # A host that names its agent may pass on the id of a chat, such as "C1". The names that people choose are words.
+    is_word = not any(map(str.isdigit, parts[0])) or len(parts[0]) >= _MIN_ID
+    return "direct" if is_word or not hosted else "unknown"
 
 
 log = logs.get("sessions")
