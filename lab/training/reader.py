@@ -289,8 +289,7 @@ class Reader(torch.nn.Module):
             stored = {k.removeprefix(prefix): v for k, v in own.items() if k.startswith(prefix)}
             self.comparer.layers[place].load_state_dict(stored)
         self.comparer.pool.load_state_dict({k: given[f"pool.{k}"] for k in ("weight", "bias")})
-        trained = {k.removeprefix(_OWN): v for k, v in given.items() if k.startswith(_OWN)}
-        if trained:
+        if trained := {k.removeprefix(_OWN): v for k, v in given.items() if k.startswith(_OWN)}:
             self.comparer.load_state_dict(trained)
 
     def forward(self, found: model.Packed) -> Tensor:
