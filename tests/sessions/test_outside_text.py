@@ -45,9 +45,7 @@ def uses(tool: str) -> dict[str, Messages]:
             {"role": "assistant", "tool_calls": [call]},
             {"role": "tool", "tool_call_id": "c1", "content": "a page"},
         ],
-        "chat, the answer alone": [
-            {"role": "tool", "name": tool, "tool_call_id": "c1", "content": "a page"},
-        ],
+        "chat, the answer alone": [{"role": "tool", "name": tool, "tool_call_id": "c1", "content": "a page"}],
         "responses": [
             {"type": "function_call", "name": tool, "call_id": "c1", "arguments": "{}"},
             {"type": "function_call_output", "call_id": "c1", "output": "a page"},

@@ -35,14 +35,14 @@ TOKENS = 128
 #: The least probability that retires a statement, and the least one if the newer statement announces a change. Fewer
 #: than one in a hundred pairs that stand have it, of those in `lab.evals.changes`, `lab.evals.merge` and of scenes.
 RETIRED, ANNOUNCED = 0.981, 0.9
-#: The least probability of a change that an audit reports.
+#: The least probability of a change that an audit reports, and that puts a newer line first without a look at answers.
 PROBABLE = 0.92
 #: The least probability (`about_the_same`) that brings a newer line along, that puts it before the older one, and that
 #: makes the newest of several lines stand for all, and that a line must have to retire another.
 BESIDE, FIRST, SAME, CERTAIN = 0.15, 0.5, 0.5, 0.7
-#: The judge rules out a change below the first probability: the newer line may come along, but not first. Below the
-#: second one, it does not come first if both lines answer the question, and its logit is lower by more than the third.
-RULED_OUT, PROBABLY, AS_WELL = 0.1, 0.5, 1.5
+#: The judge rules out a change below the first probability: the newer line may come along, but not first. Below
+#: `PROBABLE`, it does not come first if both lines answer the question, and its logit is lower by more than the second.
+RULED_OUT, AS_WELL = 0.1, 1.5
 #: The weights of `about_the_same`: cosine, words in common, whether it is the nearest line, how much nearer than the
 #: next one, whether it is a hit too, whether it is the best other hit, log odds of the judge, and the constant.
 #: `python -m lab.evals.updates --fit` fits them on development halves of the sets.

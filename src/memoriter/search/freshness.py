@@ -38,7 +38,7 @@ from memoriter.search.changes import (
     NEWS,
     NO_NEIGHBOUR,
     PLAUSIBLE,
-    PROBABLY,
+    PROBABLE,
     RULED_OUT,
     SAME,
     UNSURE,
@@ -229,7 +229,7 @@ def _chase(
         if {old, new} & (replaced | newer | beside).keys():
             continue
         comes_first = about >= FIRST and chance >= RULED_OUT and near.nearness >= NEAR
-        if comes_first and chance < PROBABLY:
+        if comes_first and chance < PROBABLE:
             newest, oldest = (lookup.answer(query, one.line) for one in (near.new, near.old))
             comes_first = newest <= 0 or newest > oldest - AS_WELL
         (newer if comes_first and _may_replace(near.new, near.old) else beside)[old] = new
