@@ -335,7 +335,7 @@ TOKEN_RULES = (
         ("key", "secret", "token", "private", "access", "auth", "api", "pat"),
         (
             r"(?i)(?:(?<!cache[ _-])(?<!object[ _-])(?<!primary[ _-])(?<!public[ _-])(?<!sort[ _-])(?<!foreign[ _-])(?<!partition[ _-])(?<!idempotency[ _-])(?<!routing[ _-])(?<!host[ _-])(?<!s3[ _-])(?<!pub)(?<!hot)key(?:\s\d{1,2}(?=:))?"
-            r"""|secret|token|private|(?<!last[ _-])access|(?<![a-z])auth|(?<![a-z])(?:api|pat))[\\"'`*\]]{0,4}(?:\s{0,12}(?:[:=：＝]|->|=>|\bis\b|是|为)?\s{0,12}|[_.-])[\\"'`]{0,3}"""
+            r"""|secret|token|private|(?<!last[ _-])access|(?<![a-z])auth|(?<![a-z])(?:api|pat)(?![a-z]))[\\"'`*\]]{0,4}(?:\s{0,12}(?:[:=：＝]|->|=>|\bis\b|是|为)?\s{0,12}|[_.-])[\\"'`]{0,3}"""
             r"(?P<s>(?!AAAA[BCE])[A-Za-z0-9+/][A-Za-z0-9_+/.-]{15,3000}={0,2})(?![A-Za-z0-9:/@=])"
         ),
         is_machine_made,
