@@ -219,20 +219,21 @@ class TaughtConfig:
     """The reranker's second teacher: its lists, and the training run."""
 
     seed: int = 29
-    corpus: int = 45_000  # queries of each language from the corpora
+    corpus: int = 30_000  # queries of each language from the corpora
     crossed: int = 9_000  # queries with a text in the other language
     others: int = 110_000  # further texts of each language
     shortest: int = 12  # characters
     longest: int = 900
     size: int = 8  # candidates of a question
+    asked: float = 0.38  # share of the written texts with a question, and with one that they do not answer
+    asking: float = 0.33  # share of the time for questions
+    tuning: float = 0.1  # share of the time for the teacher
     teacher_tokens: int = 224
     known: int = 120_000  # pairs of scenes that the teacher is tuned on
     anchors: int = 24_000  # pairs whose scores shall stay
     held_out: float = 0.015
     lists: int = 448  # per step
-    shares: Mapping[str, float] = field(
-        default_factory=lambda: {"scene": 3.0, "miss": 3.0, "topic": 1.5, "written": 1.0}
-    )
+    shares: Mapping[str, float] = field(default_factory=lambda: {"scene": 3.0, "miss": 3.0, "topic": 1.5})
     masked: float = 0.04
     learning_rate: float = 2.5e-4
     weight_decay: float = 0.02

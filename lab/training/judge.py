@@ -89,12 +89,17 @@ def open_judge(
     network, tokenizer = language.open_folder(folder, device, config.layers, config.rank)
     judge = Judge(network)
     if stored:
-        own = judge.trained()
-        with torch.no_grad():
-            for path in sorted(stored.glob("judge_*.npz")):
-                for name, value in np.load(path).items():
-                    own[name].copy_(torch.from_numpy(value))
+        restore(judge, stored)
     return judge, tokenizer
+
+
+@torch.no_grad()
+def restore(judge: Judge, stored: Path) -> None:
+    """Read the corrections that `save` wrote."""
+    own = judge.trained()
+    for path in sorted(stored.glob("judge_*.npz")):
+        for name, value in np.load(path).items():
+            own[name].copy_(torch.from_numpy(value))
 
 
 def save(judge: Judge, out: Path) -> None:

@@ -19,6 +19,8 @@ from lab.training.config import Config, TaughtConfig
 Log = Any
 #: Ranks that candidates are drawn from, one draw per span.
 _RANKS = ((0, 2), (1, 4), (2, 8), (5, 16), (12, 60))
+#: The kinds of the questions that the language model writes.
+_KINDS = {"question": "written", "near": "written miss"}
 
 
 @dataclass(frozen=True)
@@ -122,23 +124,29 @@ def _of_corpora(work: Path, number: _Numbers, own: TaughtConfig, rng: random.Ran
 def ask(
     folder: Path, written: Path, pool: Pool, config: Config, seconds: float, device: str, log: Log
 ) -> list[Ask]:
-    """Let the language model write questions that its texts answer. Return them with the numbers of the texts."""
+    """Let the language model write questions about its texts: some that they answer, and some that they do not."""
     from tempfile import TemporaryDirectory
 
     numbers = {text: place for place, text in enumerate(pool.texts)}
-    texts = [row for row in engine.read(written) if row["role"] == "text" and row["text"] in numbers]
+    texts = [row for row in engine.read(written) if row["text"] in numbers]
     random.Random(config.taught.seed).shuffle(texts)
+    texts = [{**row, "id": place} for place, row in enumerate(texts)]
     own = replace(config.engine, seconds=seconds, line_tokens=32, crossed=0.0)
     with TemporaryDirectory() as out:
         writer = engine.Engine(folder, Path(out), own, overlap.Benchmarks(iter(()), config.data), device, log)
         writer.texts = texts
-        for turn in range(2):
-            writer._round("question", 8 + 2 * turn)
+        for turn, role in enumerate(_KINDS):
+            writer._round(role, 8 + turn, config.taught.asked)
         writer.out.close()
         rows = engine.read(Path(out) / "written.jsonl")
-    by_id = {row["id"]: row["text"] for row in texts}
-    asked = [Ask(row["text"], (numbers[by_id[row["id"]]],), (), "written") for row in rows]
-    return list({(each.query, each.gold): each for each in asked}.values())
+    asked = []
+    for row in rows:
+        about = (numbers[texts[row["id"]]["text"]],)
+        answered = row["role"] == "question"
+        asked.append(
+            Ask(row["text"], about if answered else (), () if answered else about, _KINDS[row["role"]])
+        )
+    return list({(each.query, each.kind): each for each in asked}.values())
 
 
 # ---- candidates ---------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lab.training import judge, language, model, tokens
+from lab.training import judge, model, tokens
 from lab.training.config import Config
 from lab.training.pairs import Pair
 from lab.training.pool import Pool, ask, candidates
@@ -35,6 +35,8 @@ Log = Any
 _PARTS = ("Text: ", "\nQuestion: ", "\nIs the question answered by the text?")
 _FROZEN = ("encoder.word", "encoder.widen", "encoder.position", "encoder.kind", "encoder.norm")
 _MASK = 4
+#: The kinds of questions that are not of scenes.
+_OTHERS = ("en", "zh", "cross", "written", "written miss")
 
 
 # ---- the teacher --------------------------------------------------------------------------------------------------
@@ -47,9 +49,9 @@ class Prompts(judge.Prompts):
         super().__init__(tokenizer, found, limit, _PARTS)
 
 
-def open_teacher(network: language.Language, stored: Path) -> judge.Judge:
-    """Return the teacher: the network with the corrections of a cross-encoder added to its matrices."""
-    teacher = judge.Judge(network)
+def open_teacher(teacher: judge.Judge, stored: Path) -> None:
+    """Add the first corrections of a cross-encoder to the matrices of the judge, and take its output."""
+    network = teacher.network
     given = {
         name: value for path in sorted(stored.glob("lora_*.npz")) for name, value in np.load(path).items()
     }
@@ -66,7 +68,6 @@ def open_teacher(network: language.Language, stored: Path) -> judge.Judge:
                 weight += whole.to(weight.dtype)
         teacher.head.weight.copy_(torch.from_numpy(given["head.weight"]))
         teacher.head.bias.copy_(torch.from_numpy(given["head.bias"]))
-    return teacher
 
 
 def scene_pairs(pool: Pool, found: np.ndarray, rng: random.Random, count: int) -> list[Pair]:
@@ -194,8 +195,9 @@ class Lists:
 
 
 def loss_of(found: Tensor, wanted: Tensor, absolute: float) -> Tensor:
-    """Return the distance of two lists of scores: as distributions, and a little as numbers."""
+    """Return the distance of two lists of scores: as distributions, as probabilities, and a little as numbers."""
     out = absolute * (found - wanted).square().mean()
+    out = out + functional.binary_cross_entropy_with_logits(found, torch.sigmoid(wanted))
     for heat in (1.0, 3.0):
         target = torch.softmax(wanted / heat, -1)
         ours = torch.log_softmax(found / heat, -1)
@@ -305,22 +307,48 @@ class Sources(NamedTuple):
 
 
 def score_lists(work: Path, sources: Sources, config: Config, seconds: float, device: str, log: Log) -> None:
-    """Write questions, tune the teacher and score lists; save `asked.xz` and `lists.npz` in `work`."""
-    own, rng = config.taught, random.Random(config.taught.seed)
+    """Write questions, tune the teacher and score lists; save `asked.xz`, the teacher and `lists.npz` in `work`.
+
+    A second run scores the lists that the first one had no time for.
+    """
+    begin, rng = time.monotonic(), random.Random(config.taught.seed)
     pool = Pool.load(work / "pool.xz")
-    written = work / "written.jsonl"
-    asked = ask(sources.language, written, pool, config, 0.3 * seconds, device, log)
+    if not (work / "lists.npz").exists():
+        _prepare(work, pool, sources, config, seconds, device, log)
+    pool.asks += Pool.load(work / "asked.xz").asks
+    stored = np.load(work / "lists.npz")
+    found, scores = stored["found"].astype(np.int64), stored["scores"].astype(np.float32)
+    teacher, tokenizer = judge.open_judge(sources.language, config.judge, device)
+    open_teacher(teacher, sources.corrections)
+    judge.restore(teacher, work)
+    teacher.merge()
+    order = sorted(
+        np.flatnonzero(np.isnan(scores[:, 0])).tolist(),
+        key=lambda row: (pool.asks[row].kind in _OTHERS, rng.random()),
+    )
+    left = seconds - (time.monotonic() - begin)
+    more = score(teacher, tokenizer, pool, found, order, config, left, log)
+    scores = np.where(np.isnan(scores), more, scores)
+    np.savez(work / "lists.npz", found=found.astype(np.int32), scores=scores.astype(np.float16))
+    log("lists", int(np.isfinite(scores[:, 0]).sum()), "of", len(scores))
+
+
+def _prepare(
+    work: Path, pool: Pool, sources: Sources, config: Config, seconds: float, device: str, log: Log
+) -> None:
+    """Write questions, find candidates and tune the teacher. No list has a score yet."""
+    own, rng = config.taught, random.Random(config.taught.seed)
+    asked = ask(sources.language, work / "written.jsonl", pool, config, own.asking * seconds, device, log)
     Pool([], asked).save(work / "asked.xz")
-    pool.asks += asked
+    pool = Pool(pool.texts, [*pool.asks, *asked])
+    log("asked", len(asked))
     count = len(pool.texts)
     vectors = embedded(sources.embedder, [*pool.texts, *(each.query for each in pool.asks)], config, device)
     found = candidates(pool, vectors[:count], vectors[count:], own)
-    network, tokenizer = language.open_folder(
-        sources.language, device, config.judge.layers, config.judge.rank
-    )
-    teacher = open_teacher(network, sources.corrections)
+    teacher, tokenizer = judge.open_judge(sources.language, config.judge, device)
+    open_teacher(teacher, sources.corrections)
     known = scene_pairs(pool, found, rng, own.known)
-    others = [place for place, each in enumerate(pool.asks) if each.kind in ("en", "zh", "cross", "written")]
+    others = [place for place, each in enumerate(pool.asks) if each.kind in _OTHERS]
     kept = rng.sample(others, min(len(others), own.anchors // own.size))
     anchors = Prompts(
         tokenizer,
@@ -333,17 +361,13 @@ def score_lists(work: Path, sources: Sources, config: Config, seconds: float, de
         teacher,
         (Prompts(tokenizer, known, own.teacher_tokens), labels),
         (anchors, before),
-        0.14 * seconds,
+        own.tuning * seconds,
         config.judge,
         log,
     )
-    teacher.merge()
-    order = sorted(
-        range(len(pool.asks)),
-        key=lambda row: (pool.asks[row].kind in ("en", "zh", "cross", "written"), rng.random()),
-    )
-    scores = score(teacher, tokenizer, pool, found, order, config, 0.56 * seconds, log)
-    np.savez(work / "lists.npz", found=found.astype(np.int32), scores=scores.astype(np.float16))
+    judge.save(teacher, work)
+    none = np.full(found.shape, np.nan, np.float16)
+    np.savez(work / "lists.npz", found=found.astype(np.int32), scores=none)
 
 
 def teach(
