@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -58,22 +59,42 @@ class TestStandardInput:
         assert memoriter("add", "-", stdin="我喜欢喝茶\n".encode()).returncode == 0
         assert texts(memoriter) == ["我喜欢喝茶"]
 
-    @pytest.mark.parametrize("command", ["add", "save"])
+    @pytest.mark.parametrize(
+        ("command", "limit"),
+        [
+            ("add -", 4),
+            ("save -", 4),
+            ("config set search.max_results -", 4),
+            ("call entries.add -", 16),
+            ("recall --messages -", 16),
+            ("capture --messages -", 16),
+        ],
+    )
     @pytest.mark.parametrize(
         ("data", "sentence"),
         [
             (b"caf\xe9 opens", "Standard input is not UTF-8 text (byte 3). Nothing was stored."),
-            (b"tea " * (10 << 20), "Standard input has more than 4 MiB. Nothing was stored."),
+            (b"tea " * (10 << 20), "Standard input has more than {limit} MiB. Nothing was stored."),
         ],
         ids=["bytes", "size"],
     )
     def test_that_cannot_be_stored_is_refused(
-        self, memoriter: Run, workspace: Path, command: str, data: bytes, sentence: str
+        self, memoriter: Run, workspace: Path, command: str, limit: int, data: bytes, sentence: str
     ) -> None:
         before = sorted(workspace.rglob("*"))
-        done = memoriter(command, "-", stdin=data)
+        done = memoriter(*command.split(), stdin=data)
+        sentence = sentence.format(limit=limit)
         assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"Error: Invalid value: {sentence}")
         assert (texts(memoriter), sorted(workspace.rglob("*"))) == ([], before)
+
+
+@pytest.mark.parametrize("command", ["add", "save"])
+def test_a_text_that_is_not_utf_8_is_refused(memoriter: Run, workspace: Path, command: str) -> None:
+    before = sorted(workspace.rglob("*"))
+    done = memoriter(command, os.fsdecode(b"caf\xe9 opens"))
+    sentence = "Error: Invalid value: The argument is not UTF-8 text (byte 3). Nothing was stored."
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (2, sentence)
+    assert (texts(memoriter), sorted(workspace.rglob("*"))) == ([], before)
 
 
 class TestFilesThatAreNotIndexed:
@@ -166,6 +187,25 @@ def test_help_of_an_unknown_command_suggests_one(memoriter: Run) -> None:
 def test_a_mistyped_option_gets_a_suggestion(memoriter: Run, words: list[str], sentence: str) -> None:
     done = memoriter(*words)
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, f"Error: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("delete", "forget"),
+        ("remember", "add"),
+        ("find", "search"),
+        ("update", "edit"),
+        ("version", "--version"),
+    ],
+)
+def test_the_name_that_another_program_gives_to_a_command_gets_a_suggestion(
+    memoriter: Run, word: str, command: str
+) -> None:
+    sentence = f"Error: No such command {word!r}. Did you mean {command!r}?"
+    for words in ([word], ["help", word], [word, "tea"]):
+        done = memoriter(*words)
+        assert (done.returncode, done.stderr.splitlines()[-1]) == (2, sentence)
 
 
 def test_install_of_another_program_names_the_command_for_it(memoriter: Run) -> None:

@@ -58,6 +58,8 @@ def test_a_workspace_has_a_name_that_options_understand(person: Person) -> None:
         {"name": "private", "path": str(private), "default": True, "exists": True},
     ]
     assert "Did you mean 'work'?" in person.run(person.user, "workspace", "use", "wrok", fails=True)
+    mistyped = person.run(person.user, "search", "cat", "--workspace", "wrok", fails=True)
+    assert mistyped.endswith("The names of workspaces are: work, private.\n")
     person.run(person.user, "workspace", "remove", "work")
     assert person.config()["workspaces"] == {"private": str(private)}
 

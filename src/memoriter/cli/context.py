@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 #: A text that needs no quotes.
 Words = list[str]
-#: The index reads no more of a note.
-MAX_INPUT_BYTES = 4 * 1024 * 1024
+#: MiB of standard input. The index reads no more of a note.
+MAX_INPUT = 4
+#: MiB of standard input with messages or arguments of an operation, as the gateway and the resident process accept.
+MAX_JSON_INPUT = 16
 #: Variables that name a workspace.
 WORKSPACE_VARIABLES = ("MEMORITER_WORKSPACE", "MEMORY_DIR")
 
@@ -37,17 +39,27 @@ def join_words(words: Words, if_empty: str) -> str:
 
 def read_words(words: Words, if_empty: str) -> str:
     """Return the words of a text, or standard input for "-". It must be UTF-8 and small enough for the index."""
-    if words != ["-"]:
-        return join_words(words, if_empty)
+    if words == ["-"]:
+        return join_words([read_input()], if_empty)
+    text = join_words(words, if_empty)
+    return _decode(text.encode(errors="surrogateescape"), "The argument")
+
+
+def read_input(limit: int = MAX_INPUT) -> str:
+    """Return standard input. It must be UTF-8 and not longer than a limit in MiB."""
     import sys
 
-    data = sys.stdin.buffer.read(MAX_INPUT_BYTES + 1)
-    if len(data) > MAX_INPUT_BYTES:
-        raise typer.BadParameter("Standard input has more than 4 MiB. Nothing was stored.")
+    data = sys.stdin.buffer.read((limit << 20) + 1)
+    if len(data) > limit << 20:
+        raise typer.BadParameter(f"Standard input has more than {limit} MiB. Nothing was stored.")
+    return _decode(data, "Standard input")
+
+
+def _decode(data: bytes, source: str) -> str:
     try:
-        return join_words([data.decode()], if_empty)
+        return data.decode()
     except UnicodeDecodeError as error:
-        message = f"Standard input is not UTF-8 text (byte {error.start}). Nothing was stored."
+        message = f"{source} is not UTF-8 text (byte {error.start}). Nothing was stored."
         raise typer.BadParameter(message) from error
 
 
@@ -129,10 +141,13 @@ class GlobalOptions:
             create = f"memoriter --home {quote(str(home))} init"
             raise NotFound(f"There is no folder {home}, which --home names. `{create}` creates it.")
         if origin != "default" and not workspace.is_dir():
-            create = f"memoriter init {quote(str(workspace))}"
+            names = (
+                f" The names of workspaces are: {', '.join(known)}." if (known := settings.workspaces) else ""
+            )
             raise NotFound(
                 f"There is no folder {workspace}, the workspace that {origin} names. If you moved it, run"
-                f" `memoriter init` in its new place. `{create}` creates an empty one."
+                f" `memoriter init` in its new place. `memoriter init {quote(str(workspace))}` creates an empty one."
+                f"{names}"
             )
 
 
@@ -223,6 +238,20 @@ def grouped_commands() -> dict[str, dict[str, str]]:
     return groups
 
 
+#: Commands and the names that other programs give to them.
+OTHER_NAMES = {
+    "add": "remember store new",
+    "edit": "update change",
+    "forget": "delete remove rm erase",
+    "get": "show cat read",
+    "init": "setup",
+    "save": "note write",
+    "search": "query find ask",
+    "serve": "start ui",
+    "--version": "version",
+}
+
+
 class CommandGroup(TyperGroup):
     """The program with all its commands. Those of extensions are loaded when they are used."""
 
@@ -250,6 +279,9 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that is to run. For an unknown name, those of extensions are suggested too."""
         if self.get_command(ctx, args[0]) is None:
+            for meant, names in OTHER_NAMES.items():
+                if args[0] in names.split():
+                    ctx.fail(f"No such command {args[0]!r}. Did you mean {meant!r}?")
             for name in self.list_commands(ctx):
                 with suppress(typer.BadParameter):
                     self.get_command(ctx, name)

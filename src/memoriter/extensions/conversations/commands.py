@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from memoriter.cli import render
-from memoriter.cli.context import GlobalOptions, Json, Words, join_words
+from memoriter.cli.context import MAX_JSON_INPUT, GlobalOptions, Json, Words, join_words, read_input
 
 Messages = Annotated[
     str,
@@ -134,18 +134,16 @@ def _read_messages(path: str) -> list[dict[str, Any]]:
     from memoriter.errors import SourceError
 
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).expanduser().read_bytes()
-        text = data.decode()
+        text = read_input(MAX_JSON_INPUT) if path == "-" else Path(path).expanduser().read_text("utf-8")
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} is not UTF-8 text (byte {error.start}).") from error
+    wrong = f"{path} does not contain messages: JSON objects with `role` and `content`, in an array or one per line"
     try:
         messages = list(_parse_messages(text))
     except (ValueError, RecursionError) as error:
-        raise SourceError(f"{path} does not contain messages: {error}.") from error
+        raise SourceError(f"{wrong} ({error}).") from error
     if not all(isinstance(message, dict) for message in messages):
-        raise SourceError(
-            f"{path} does not contain messages. Each must be an object with `role` and `content`."
-        )
+        raise SourceError(f"{wrong}.")
     return messages
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
 from memoriter.cli import render
+from memoriter.cli.context import MAX_JSON_INPUT, read_input
 
 call_command = typer.Typer(add_completion=False)
 
@@ -35,7 +35,7 @@ def call(
         for tool in OPERATIONS.values():
             typer.echo(f"{tool.name:<20} {tool.access:<6} {tool.description.split('. ')[0].rstrip('.')}")
         return
-    text = sys.stdin.read() if arguments == "-" else arguments
+    text = read_input(MAX_JSON_INPUT) if arguments == "-" else arguments
     try:
         json.loads(text)
     except ValueError as error:

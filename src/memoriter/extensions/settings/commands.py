@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from memoriter.cli import render
-from memoriter.cli.context import GlobalOptions, Json
+from memoriter.cli.context import GlobalOptions, Json, read_input
 from memoriter.extensions.workspaces.setup import announce_rest, index_first
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ def set_setting(
 
     name = complete_key(key)
     path = owner_path(context.obj.config, context.obj.arguments())
-    written = save_value(path, name, sys.stdin.read().strip() if value == "-" else value)
+    written = save_value(path, name, read_input().strip() if value == "-" else value)
     effective = _setting(context, name)
     is_effective = effective.origin == str(path)
     if as_json:
