@@ -20,9 +20,7 @@ extension = Extension(
         ),
         "restore": Offer(f"{_COMMANDS}:restore_command", group="Maintenance", summary="Restore a backup."),
         "migrate": Offer(
-            f"{_COMMANDS}:migrate_command",
-            group="Maintenance",
-            summary="Move a memory to a server, or back.",
+            f"{_COMMANDS}:migrate_command", group="Maintenance", summary="Move a memory to a server, or back."
         ),
     },
     operations={

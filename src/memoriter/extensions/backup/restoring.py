@@ -230,11 +230,7 @@ def _remove_derived(replaced: Path) -> None:
 
 
 def _stage(
-    archive: Archive,
-    home: Path,
-    notes: Path,
-    replaced: Path,
-    progress: ProgressCallback | None,
+    archive: Archive, home: Path, notes: Path, replaced: Path, progress: ProgressCallback | None
 ) -> None:
     """Write the new files into the staging folder, and then the list of moves."""
     staging = home / STAGING

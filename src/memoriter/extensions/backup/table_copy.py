@@ -61,11 +61,7 @@ TABLES = {
         _table("item_changes", "id seq namespace", "id"),
         _table("item_erasures", "hash", "hash"),
         _table("item_marks", "seq mark", "seq"),
-        _table(
-            "items",
-            "id namespace key value texts created_at updated_at ttl_s expires_at seq",
-            "id",
-        ),
+        _table("items", "id namespace key value texts created_at updated_at ttl_s expires_at seq", "id"),
     ),
 }
 
@@ -82,10 +78,7 @@ class CopiedTable:
 
 
 def copy_area(
-    area: str,
-    source: Transactions,
-    target: Transactions,
-    progress: ProgressCallback | None = None,
+    area: str, source: Transactions, target: Transactions, progress: ProgressCallback | None = None
 ) -> list[CopiedTable]:
     """Copy all tables of an area and verify them. Raise if the target holds another memory."""
     _check_target(area, source, target)

@@ -99,13 +99,7 @@ class InstalledFiles:
         return "" if record is None else record.part_name
 
     def _change(
-        self,
-        path: Path,
-        edit: Callable[[str], str],
-        remove: Remove,
-        *,
-        dry_run: bool,
-        part_name: str = "",
+        self, path: Path, edit: Callable[[str], str], remove: Remove, *, dry_run: bool, part_name: str = ""
     ) -> FileChange:
         for _ in range(MAX_ATTEMPTS):
             before = _read(path)

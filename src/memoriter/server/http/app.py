@@ -228,11 +228,7 @@ def openapi() -> dict[str, object]:
     }
     return {
         "openapi": "3.1.0",
-        "info": {
-            "title": "memoriter",
-            "summary": "Long-term memory for AI agents.",
-            "version": __version__,
-        },
+        "info": {"title": "memoriter", "summary": "Long-term memory for AI agents.", "version": __version__},
         "paths": {**operations, **paths},
     }
 

@@ -62,10 +62,7 @@ class SettingsLoader:
 
     def files(self, agent: str) -> tuple[Path, ...]:
         """Return the files from which the settings of an agent are loaded."""
-        return (
-            self.config or self.settings.home / "config.yaml",
-            self.workspaces[agent] / WORKSPACE_FILE,
-        )
+        return (self.config or self.settings.home / "config.yaml", self.workspaces[agent] / WORKSPACE_FILE)
 
 
 class Agents(Mapping[str, ReloadingAgent]):
@@ -190,11 +187,7 @@ class Gateway:
         )
 
     async def perform(
-        self,
-        record: RequestRecord,
-        tool: Tool,
-        arguments: Mapping[str, object],
-        session: str | None,
+        self, record: RequestRecord, tool: Tool, arguments: Mapping[str, object], session: str | None
     ) -> tuple[Outcome, Result]:
         """Run an operation in a thread, for a caller that the guard has checked."""
         agent, caller = record.agent, record.caller

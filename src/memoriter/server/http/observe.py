@@ -36,11 +36,7 @@ if TYPE_CHECKING:
 log = logs.get("http")
 
 #: Other packages that log, with their lowest level. Below it, their messages may quote requests.
-OTHER_LOGGERS = {
-    "uvicorn": logging.WARNING,
-    "sse_starlette": logging.ERROR,
-    "asyncio": logging.ERROR,
-}
+OTHER_LOGGERS = {"uvicorn": logging.WARNING, "sse_starlette": logging.ERROR, "asyncio": logging.ERROR}
 
 
 class JsonFormatter(logging.Formatter):
@@ -198,10 +194,7 @@ def publish_sync(hub: Hub, agent: str, synced: Synced) -> None:
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-GAUGES = {
-    "memoriter_chunks": "Chunks in the index.",
-    "memoriter_entries": "Entries in the memory.",
-}
+GAUGES = {"memoriter_chunks": "Chunks in the index.", "memoriter_entries": "Entries in the memory."}
 
 
 class Metrics:
@@ -243,10 +236,7 @@ class Metrics:
         self._requests.labels(route, str(status)).inc()
 
     def render(
-        self,
-        may_see: Callable[[str], bool],
-        sizes: Mapping[str, Mapping[str, float]],
-        listeners: int | None,
+        self, may_see: Callable[[str], bool], sizes: Mapping[str, Mapping[str, float]], listeners: int | None
     ) -> bytes:
         """Return the metrics of the agents that the caller may see.
 
