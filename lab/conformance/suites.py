@@ -76,23 +76,29 @@ class PytestSuite:
     options: Sequence[str] = ()
     #: The repository, for suites that the source distribution does not contain.
     repository: str = ""
+    #: The files of the repository that the tests need. Empty: all of them.
+    files: Sequence[str] = ()
     #: Packages that the tests need and we do not.
     needs: Sequence[str] = ()
+    #: Whether the package does not fit into our environment, so that the tests run in one of its own.
+    apart: bool = False
 
     def run(self, sources: Path | None) -> Result:
         """Get the tests, run them in their own folder, and read the report."""
-        number = version(self.package) if not self.repository else ""
         if self.repository:
-            checkout = _checkout(self.repository, sources)
+            checkout = _checkout(self.repository, sources, self.files)
             if checkout is None:
                 missing = f"not run: needs a copy of {self.repository} (`--sources`)"
                 return Result(self.suite, "–", skipped=missing)
-            folder, number = checkout
+            folder, day = checkout
+            python = _environment(self.package) if self.apart else sys.executable
+            number = f"{_version(python, self.package)}, tests of {day}"
         else:
+            python, number = sys.executable, version(self.package)
             folder = _source_distribution(self.package, number)
         _install(TOOLS / "python", [*PLUGINS, *self.needs])
         report = TOOLS / f"{self.stand_in}.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", f"lab.conformance.{self.stand_in}"]
+        command = [python, "-m", "pytest", "-q", "-p", f"lab.conformance.{self.stand_in}"]
         without = ["-p", "no:langsmith_plugin", "-p", "no:schemathesis", "-p", "no:cacheprovider"]
         paths = os.pathsep.join([str(ROOT), str(TOOLS / "python")])
         environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -219,6 +225,58 @@ class JestSuite:
         return Result(self.suite, f"mem0ai {number} ({day})", passed, explained, others)
 
 
+@dataclass(frozen=True, slots=True)
+class InspectorSuite:
+    """OpenClaw's inspector of plugins: names and calls against a release, and a run of the plugin that records them."""
+
+    suite: str
+    package: str
+    reasons: Reasons = ()
+
+    def run(self, _: Path | None) -> Result:
+        """Inspect our plugin as its package is, against the release that it names."""
+        modules = TOOLS / "inspector" / "node_modules"
+        if not (modules / self.package).exists():
+            _install_node(TOOLS / "inspector", [self.package])
+        number = json.loads((modules / self.package / "package.json").read_text())["version"]
+        plugin = ROOT / "plugins" / "openclaw"
+        release = json.loads((plugin / "package.json").read_text())["openclaw"]["build"]["openclawVersion"]
+        out = TOOLS / "inspector" / "reports"
+        program = [
+            str(modules / "node" / "bin" / "node"),
+            str(modules / self.package / "src" / "cli.js"),
+            "ci",
+        ]
+        target = ["--plugin-root", str(plugin), "--openclaw-version", release, "--out", str(out)]
+        subprocess.run(
+            [*program, *target, "--runtime", "--mock-sdk", "--allow-execute"],
+            check=False,
+            stdout=subprocess.DEVNULL,
+        )
+        report = json.loads((out / "plugin-inspector-report.json").read_text())
+        ran = json.loads((out / "plugin-inspector-runtime-capture.json").read_text())
+        known = [
+            name for log in report["logs"] if log["code"].endswith("-present") for name in log["evidence"]
+        ]
+        recorded = [one for entry in ran["results"] for one in entry["captured"]]
+        findings = [*report["breakages"], *report["warnings"], *report["suggestions"]]
+        explained, others = _explain([(one["code"], one["message"]) for one in findings], self.reasons)
+        name = f"{self.package} {number}, OpenClaw {release}"
+        return Result(self.suite, name, len(known) + len(recorded), explained, others)
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuite:
+    """A project whose tests cannot run against ours, and why."""
+
+    suite: str
+    why: str
+
+    def run(self, _: Path | None) -> Result:
+        """Return the reason."""
+        return Result(self.suite, "–", skipped=f"not run: {self.why}")
+
+
 def _install_node(folder: Path, packages: Sequence[str]) -> None:
     """Install packages of npm, and Node itself."""
     npm = ["npm", "install", "--prefix", str(folder), "--ignore-scripts", "--no-audit", "--no-fund"]
@@ -246,6 +304,22 @@ def _install(folder: Path, packages: Sequence[str]) -> None:
             (folder / f".{name}").touch()
 
 
+def _environment(package: str) -> str:
+    """Return the Python of the package's own environment, which `make frameworks` uses too."""
+    folder = ROOT / ".tools" / "frameworks" / package
+    python = str(folder / "bin" / "python")
+    if not folder.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, "--editable", str(ROOT), "pytest", package], check=True)
+    return python
+
+
+def _version(python: str, package: str) -> str:
+    code = f"from importlib.metadata import version; print(version({package!r}))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
 def _source_distribution(package: str, number: str) -> Path:
     """Download and unpack the source distribution of the installed version. Return its folder."""
     name = f"{package.replace('-', '_')}-{number}"
@@ -258,7 +332,7 @@ def _source_distribution(package: str, number: str) -> Path:
     return folder
 
 
-def _checkout(repository: str, sources: Path | None) -> tuple[Path, str] | None:
+def _checkout(repository: str, sources: Path | None, files: Sequence[str] = ()) -> tuple[Path, str] | None:
     """Return the files of a repository and the day of its last commit: a clone, or the bare `OWNER+NAME/repo`."""
     owner, _, name = repository.partition("/")
     places = [sources / name, sources / f"{owner}+{name}" / "repo"] if sources else []
@@ -269,7 +343,7 @@ def _checkout(repository: str, sources: Path | None) -> tuple[Path, str] | None:
     if not folder.exists():
         folder.mkdir(parents=True)
         archive = folder.with_suffix(".tar")
-        command = ["git", "-C", str(place), "archive", f"--output={archive}", "HEAD"]
+        command = ["git", "-C", str(place), "archive", f"--output={archive}", "HEAD", *files]
         subprocess.run(command, check=True)
         with tarfile.open(archive) as opened:
             opened.extractall(folder, filter="data")
@@ -285,7 +359,7 @@ INSIDE = "replaces a private method or a call of their implementation"
 
 HOSTED = "settings and webhooks of a hosted project, which a memory on your machine does not have"
 
-SUITES: dict[str, PytestSuite | McpSuite | JestSuite] = {
+SUITES: dict[str, PytestSuite | McpSuite | JestSuite | InspectorSuite | NoSuite] = {
     "mcp": McpSuite(
         "MCP, all scenarios for servers, over HTTP (it has none for stdio)",
         "@modelcontextprotocol/conformance",
@@ -319,6 +393,36 @@ SUITES: dict[str, PytestSuite | McpSuite | JestSuite] = {
             (r"cannot be written as JSON", "an item that is not JSON is refused with our own error"),
             (r"has no attribute '_|sqlite3\.|_sqlite_session_(close|reaps|closed|keeps)", OWN_DATABASE),
         ],
+    ),
+    "pydantic-ai": NoSuite(
+        "pydantic-ai", "its tests are about its own classes; none runs on another's toolset or capability"
+    ),
+    "google-adk": PytestSuite(
+        "Google ADK memory service",
+        "google-adk",
+        "adk_memory",
+        ["tests/unittests/memory/test_in_memory_memory_service.py"],
+        reasons=[(r"has no attribute '_session_events'", "reads a private dictionary of their class")],
+        repository="google/adk-python",
+        files=[
+            "pyproject.toml",
+            "tests/__init__.py",
+            "tests/unittests/conftest.py",
+            "tests/unittests/memory",
+        ],
+        apart=True,
+    ),
+    "openclaw": InspectorSuite(
+        "OpenClaw's plugin inspector on our plugin",
+        "@openclaw/plugin-inspector",
+        reasons=[
+            (r"conversation-access-hook", "wants tests of its own for every hook that reads conversations"),
+            (r"missing-compat-record", "asks OpenClaw to record that hook in its list of compatibility"),
+        ],
+    ),
+    "openclaw-contract": NoSuite(
+        "OpenClaw's `describePluginRegistrationContract`",
+        "no package has it; its documentation says it is for plugins inside OpenClaw's repository",
     ),
     "mem0": JestSuite(
         "mem0's client (its integration tests) on our mem0 API",

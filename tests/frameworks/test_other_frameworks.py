@@ -110,6 +110,29 @@ def test_adk_returns_each_event_once_with_its_author_and_its_words(tmp_path: Pat
 
 
 @pytest.mark.integration
+def test_adk_finds_a_single_word_that_a_model_looks_for(tmp_path: Path) -> None:
+    adk = load("adk")
+    from google.adk.events.event import Event
+    from google.genai.types import Content, Part
+
+    said = [("user", "The ferry is a great boat."), ("agent", "I agree. The Harbour Guide praises it!")]
+    events = [
+        Event(author=author, content=Content(role="user", parts=[Part(text=text)])) for author, text in said
+    ]
+
+    async def story(query: str) -> list[tuple[str, str]]:
+        service = adk.MemoriterMemoryService(tmp_path / "adk")
+        await service.add_events_to_memory(app_name="app", user_id="ann", events=events, session_id="s1")
+        found = (await service.search_memory(app_name="app", user_id="ann", query=query)).memories
+        service.close()
+        return [(one.author, one.content.parts[0].text) for one in found]
+
+    assert asyncio.run(story("harbour")) == [said[1]]
+    assert asyncio.run(story("lighthouse")) == []
+    assert asyncio.run(story("What should I cook tonight?")) == []
+
+
+@pytest.mark.integration
 def test_llama_index_recalls_and_learns(memory: Memory) -> None:
     block = load("llama_index").MemoriterBlock(memory=memory)
     from llama_index.core.base.llms.types import ChatMessage

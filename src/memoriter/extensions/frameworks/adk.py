@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from memoriter.errors import BadArgument, FrameworkMissing
 from memoriter.memory import Memory
 from memoriter.text.encoding import slug
+from memoriter.text.tokens import terms_in
 
 try:
     from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -58,17 +59,10 @@ class MemoriterMemoryService(BaseMemoryService):
         del custom_metadata
         said = [(event.author, _text(event.content)) for event in events if event.content]
         messages = [
-            {"role": "user" if author == "user" else "assistant", "content": text}
-            for author, text in said
-            if text
+            {"role": "user" if who == "user" else "assistant", "content": text} for who, text in said if text
         ]
-
-        def capture() -> None:
-            self._memory(app_name, user_id).capture_messages(
-                messages, session=session_id or "main", record=True
-            )
-
-        await asyncio.to_thread(capture)
+        memory = self._memory(app_name, user_id)
+        await asyncio.to_thread(memory.capture_messages, messages, session=session_id or "main", record=True)
 
     async def add_memory(
         self,
@@ -84,18 +78,19 @@ class MemoriterMemoryService(BaseMemoryService):
             await asyncio.to_thread(self._memory(app_name, user_id).entries.add, text, trust="agent")
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return what a recall of the query selects. Each turn of a conversation is one memory, without its label."""
+        """Return the turns that a recall of the query selects, or those with all its words if it selects none."""
         memory = self._memory(app_name, user_id)
         recalled = await asyncio.to_thread(memory.recall, query, interface="adk")
+        turns = [
+            (text, author, line.ref, line.date)
+            for line in recalled.lines
+            for author, text in _turns(line.text, line.whose)
+        ] or await asyncio.to_thread(_with_all_words, memory, query)
         found = dict[str, MemoryEntry]()
-        for line in recalled.lines:
-            whose = "user" if line.whose == "owner" else line.whose
-            for author, text in _turns(line.text, whose):
-                content = Content(role="user", parts=[Part(text=text)])
-                entry = MemoryEntry(
-                    id=line.ref or None, author=author, timestamp=line.date or None, content=content
-                )
-                found.setdefault(text, entry)
+        for text, author, ref, date in turns:
+            content = Content(role="user", parts=[Part(text=text)])
+            entry = MemoryEntry(id=ref or None, author=author, timestamp=date or None, content=content)
+            found.setdefault(text, entry)
         return SearchMemoryResponse(memories=list(found.values()))
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
@@ -124,6 +119,18 @@ class MemoriterMemoryService(BaseMemoryService):
             return self._open[app, user]
 
 
+def _with_all_words(memory: Memory, query: str) -> list[tuple[str, str, str, str]]:
+    """Return turns with their author, place and day. A model searches for words; a recall expects a prompt."""
+    hits = [hit for hit in memory.search(query) if hit.level != "low" and hit.trust != "untrusted"]
+    return [
+        (text, author, f"entry:{hit.entry.entry.id}" if hit.entry else hit.citation or "", hit.date or "")
+        for hit in hits
+        if hit.explain.coverage > 0.999  # of 1, with room for rounding
+        for author, text in _turns(hit.snippet, hit.trust)
+        if terms_in(text, hit.explain.matched)
+    ]
+
+
 def _turns(text: str, author: str) -> list[tuple[str, str]]:
     """Return the turns of a passage with their authors, or the text as it is."""
     parts = re.split(r"(?:^|\n\n)(User|Assistant): ", text)
@@ -131,7 +138,7 @@ def _turns(text: str, author: str) -> list[tuple[str, str]]:
         ("user" if who == "User" else "agent", said)
         for who, said in zip(parts[1::2], parts[2::2], strict=True)
     ]
-    return turns if turns and not parts[0] else [(author, text)]
+    return turns if turns and not parts[0] else [("user" if author == "owner" else author, text)]
 
 
 def _text(content: Any) -> str:
