@@ -656,9 +656,13 @@ export interface Operations {
     result: Always & {
       since: number
       until: number
+      /** At most 20, as in all these lists. */
       learned: Entry[]
+      learnedTotal: number
       changed: Changed[]
+      changedTotal: number
       retired: Entry[]
+      retiredTotal: number
       recalls: number
       waiting: number
       neverUsed: Entry[]

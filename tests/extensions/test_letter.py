@@ -74,6 +74,14 @@ def test_the_letter_tells_what_was_learned_changed_and_retired(memory: Memory) -
     assert "## Retired (1)\n\n- The gate squeaks\n" in written
 
 
+def test_the_letter_of_a_busy_week_lists_some_and_counts_all(memory: Memory) -> None:
+    memory.entries.import_(json.dumps([f"House {number} has a green door" for number in range(30)]))
+    letter = call(memory, "letter.get", {})
+    assert (len(letter["learned"]), letter["learnedTotal"]) == (20, 30)
+    assert "## Learned (30)" in letter["markdown"]
+    assert "- and 10 more" in letter["markdown"]
+
+
 def test_changes_that_an_import_brings_stand_on_their_own_day(memory: Memory) -> None:
     memory.remember("Tea at four")
     now = time.time()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from serving import Served, served
 expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from playwright.sync_api import Locator, Page
 
@@ -49,17 +50,19 @@ class Owner:
         assert self._left >= 0, "this takes more steps than allowed"
 
 
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A gateway without vectors, with two agents, that knows a cat, a house and a colleague."""
-    folder = tmp_path_factory.mktemp("tasks")
-    (folder / "studio").mkdir()
+@contextmanager
+def known(folder: Path, more: Sequence[Mapping[str, object]] = ()) -> Iterator[Served]:
+    """Serve two agents without vectors. They know a cat, a house and a colleague, and further statements."""
+    (folder / "studio").mkdir(parents=True)
     settings = {
         "embedding": {"provider": "none"},
         "entries": {"approval": "agent"},
-        "gateway": {"agents": {"studio": str(folder / "studio")}},
+        "gateway": {"agents": {"studio": str(folder / "studio")}, "limits": {"timeout_s": 1800}},
     }
     with served(folder, settings) as running:
+        running.client.timeout = 1800
+        for start in range(0, len(more), 5_000):
+            running.ask("entries.import", data=json.dumps(more[start : start + 5_000]))
         running.write("memory/cat.md", "# Cat\n\n- Doubao eats at seven\n")
         running.write("memory/house.md", "# House\n\nThe boiler is in the celar.\n\n- [ ] Call the plumber\n")
         running.session("talk", ("user", "Doubao sleeps on the desk"), ("assistant", "Good to know."))
@@ -73,17 +76,24 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with known(tmp_path_factory.mktemp("tasks")) as running:
+        yield running
+
+
+def at_home(page: Page, limit: int) -> Owner:
+    """Return an owner at Home with this many steps."""
+    expect(page.locator(".today")).to_be_visible()
+    page.locator("h2").first.click()  # the focus leaves the search
+    return Owner(page, limit)
+
+
 @pytest.fixture
 def owner(gateway: Served, visit: Visit) -> Callable[[int], Owner]:
     """Return a function that opens Home for an owner with this many steps."""
 
-    def start(limit: int) -> Owner:
-        page = visit(gateway, "#/search").page
-        expect(page.locator(".today")).to_be_visible()
-        page.locator("h2").first.click()  # the focus leaves the search
-        return Owner(page, limit)
-
-    return start
+    return lambda limit: at_home(visit(gateway, "#/search").page, limit)
 
 
 def states(gateway: Served) -> dict[str, str]:

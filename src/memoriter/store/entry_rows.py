@@ -267,7 +267,7 @@ def add_event(connection: Connection, event: EntryEvent) -> None:
     connection.execute(_EVENT, (*head, pack_entry(event.before), pack_entry(event.after), event.said))
 
 
-def events(connection: Connection, clause: str, *bound: str | int) -> list[EntryEvent]:
+def events(connection: Connection, clause: str, *bound: str | float) -> list[EntryEvent]:
     """Return the events that an SQL condition selects, oldest first."""
     columns = "seq, change, at, kind, entry_id, by, note, before, after, said"
     statement = f"select {columns} from events where {clause} order by seq"  # noqa: S608

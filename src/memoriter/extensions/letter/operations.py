@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from memoriter.extensions.letter import deleted
-from memoriter.extensions.letter.writing import MAX_CHANGES, as_markdown, list_changes, write_letter
+from memoriter.extensions.letter.writing import MAX_CHANGES, MAX_LISTED, as_markdown, list_changes, write_letter
 from memoriter.tools.entries import EntryJson, Time
 from memoriter.tools.notes import NoteTextJson
 from memoriter.tools.tool import LATEST, Arguments, Call, Count, Prose, Shape, omitted_if_none, operation
@@ -110,9 +110,12 @@ class LetterResult(Shape):
 
     since: float = 0
     until: float = 0
-    learned: list[EntryJson] = Field(default=[])
+    learned: list[EntryJson] = Field(default=[], description=f"At most {MAX_LISTED}, as in all these lists.")
+    learned_total: Count = 0
     changed: list[ChangedJson] = Field(default=[])
+    changed_total: Count = 0
     retired: list[EntryJson] = Field(default=[])
+    retired_total: Count = 0
     recalls: Count = 0
     waiting: Count = 0
     never_used: list[EntryJson] = Field(default=[])
@@ -184,12 +187,15 @@ def letter(call: Call[LetterArguments]) -> LetterResult:
     return LetterResult(
         since=written.since,
         until=written.until,
-        learned=[EntryJson.model_validate(entry) for entry in written.learned],
+        learned=[EntryJson.model_validate(entry) for entry in written.learned[:MAX_LISTED]],
+        learned_total=len(written.learned),
         changed=[
             ChangedJson(before=before, entry=EntryJson.model_validate(entry))
-            for before, entry in written.changed
+            for before, entry in written.changed[:MAX_LISTED]
         ],
-        retired=[EntryJson.model_validate(entry) for entry in written.retired],
+        changed_total=len(written.changed),
+        retired=[EntryJson.model_validate(entry) for entry in written.retired[:MAX_LISTED]],
+        retired_total=len(written.retired),
         recalls=written.recalls,
         waiting=written.waiting,
         never_used=[EntryJson.model_validate(entry) for entry in written.never_used],

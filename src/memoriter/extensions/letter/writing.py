@@ -11,6 +11,7 @@ from memoriter.entries.collection import context_of
 from memoriter.extensions.tidy.auditing import AuditFinding, propose
 from memoriter.memory import parts_of
 from memoriter.records import Entry, EntryEvent
+from memoriter.store import entry_rows
 
 if TYPE_CHECKING:
     from memoriter.memory import Memory
@@ -100,13 +101,14 @@ def write_letter(memory: Memory, *, days: int = 7) -> Letter:
     context = context_of(memory.entries)
     until = context.clock()
     since = until - days * DAY_S
-    events = [event for change in list_changes(memory, since=since, limit=10_000) for event in change.events]
+    with context.store.database.read() as connection:
+        events = entry_rows.events(connection, "at >= ?", since)
     active = memory.entries.list()
     known = {entry.id: entry for entry in active}
     learned = {event.entry_id for event in events if event.kind in LEARNED and event.entry_id in known}
     changed = {
         event.entry_id: event.before.text
-        for event in events  # newest first: the oldest text of these days stays
+        for event in reversed(events)  # the oldest text of these days stays
         if event.kind in CHANGED and event.before and event.after and event.before.text != event.after.text
     }
     retired = {event.entry_id: event.before for event in events if event.kind in RETIRED and event.before}

@@ -138,7 +138,8 @@ def junk_reason(text: str) -> str:
         return "instructions to an agent"
     if QUESTION.search(text.lower().strip()):
         return "a question"
-    if len(statement(text).sequence) < 2 or text.rstrip().endswith((":", "：", "…", "...", ",", "，")):
+    is_short = len(text.split()) < 6  # reading a statement takes longer than all of the above
+    if (is_short and len(statement(text).sequence) < 2) or text.rstrip().endswith((":", "：", "…", "...", ",", "，")):
         return "a fragment"
     return ""
 

@@ -35,7 +35,7 @@ export function aboutView(main) {
   const split = el(
     "div",
     { class: "split" },
-    el("div", { class: "split-list" }, el("h1", { class: "hidden" }, t("view.about")), input, place),
+    el("div", { class: "split-list" }, el("header", { class: "view-head" }, el("h1", {}, t("view.about"))), input, place),
   );
   const peek = peekPanel(main, split);
   fill(main, split);

@@ -132,17 +132,19 @@ export function changesView(main) {
           ? el("div", {}, wordDifference(event.before, event.after), el("a", { class: "row", href: address("memories", event.entryId) }, t("changes.open")))
           : el("p", {}, el("a", { class: "row", href: address("memories", event.entryId) }, event.after ?? event.before)),
       ),
-      first.note && !["undo", "redo"].includes(first.kind) && el("p", { class: "faint" }, translated(first.note)),
+      first.note && !["undo", "redo", "import"].includes(first.kind) && el("p", { class: "faint" }, translated(first.note)),
     );
   }
 
   function letter(found) {
-    const part = (key, items, draw, total = items.length, more = null) =>
+    const week = address("changes", "", { since: dateField(found.since) });
+    const part = (key, items, draw, { total = items.length, all = week, more = null } = {}) =>
       el(
         "section",
         { class: "panel-section", "data-section": key },
         el("h2", {}, t(`letter.${key}`), " ", el("span", { class: "faint" }, number(total))),
         items.length > 0 ? el("ul", { class: "plain-list" }, items.map((one) => el("li", {}, draw(one)))) : el("p", { class: "faint" }, t("letter.nothing")),
+        total > items.length && el("p", {}, el("a", { href: all }, t("home.all"))),
         more,
       );
     const save = () => {
@@ -151,16 +153,15 @@ export function changesView(main) {
       link.click();
       setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
     };
-    const all = found.neverUsedTotal > found.neverUsed.length && el("p", {}, el("a", { href: address("memories", "", { used: "no" }) }, t("home.all")));
     const forget = found.forget.length > 0 && el("button", { type: "button", class: "quiet danger-text", "data-do": "forget", onclick: () => forgetProposed(found.forget) }, t("letter.forget.all"));
     return [
       el("p", { class: "lead" }, t("letter.lead", { from: dayName(dateField(found.since)), to: dayName(dateField(found.until)) })),
       el("p", { class: "counts" }, tn("recall.found", found.recalls), " · ", el("a", { href: address("inbox") }, t("frame.staged", { n: number(found.waiting) }))),
-      part("learned", found.learned, (one) => entryLine(one, when(one.createdAt))),
-      part("changed", found.changed, (one) => [entryLine(one.entry), wordDifference(one.before, one.entry.text)]),
-      part("retired", found.retired, (one) => entryLine(one, when(one.updatedAt))),
-      part("unused", found.neverUsed, (one) => entryLine(one, when(one.createdAt)), found.neverUsedTotal, all),
-      part("forget", found.forget, (one) => [el("a", { class: "row", href: address("memories", one.id) }, one.text), " ", el("span", { class: "faint" }, translated(one.why))], found.forget.length, forget),
+      part("learned", found.learned, (one) => entryLine(one, when(one.createdAt)), { total: found.learnedTotal }),
+      part("changed", found.changed, (one) => [entryLine(one.entry), wordDifference(one.before, one.entry.text)], { total: found.changedTotal }),
+      part("retired", found.retired, (one) => entryLine(one, when(one.updatedAt)), { total: found.retiredTotal }),
+      part("unused", found.neverUsed, (one) => entryLine(one, when(one.createdAt)), { total: found.neverUsedTotal, all: address("memories", "", { used: "no" }) }),
+      part("forget", found.forget, (one) => [el("a", { class: "row", href: address("memories", one.id) }, one.text), " ", el("span", { class: "faint" }, translated(one.why))], { more: forget }),
       el("p", {}, el("button", { type: "button", class: "quiet", onclick: save }, t("letter.save"))),
     ];
   }

@@ -23,7 +23,7 @@ export function history(events) {
           el("span", { class: "faint" }, t("entry.by", { who: t(`who.${event.by}`) }), " · "),
           when(event.at),
         ),
-        event.note && event.kind !== "undo" && el("p", { class: "faint" }, translated(event.note)),
+        event.note && !["undo", "import"].includes(event.kind) && el("p", { class: "faint" }, translated(event.note)),
         event.said && el("p", {}, el("q", {}, event.said)),
         difference(event.before, event.after),
       ),

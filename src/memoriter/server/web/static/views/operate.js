@@ -171,7 +171,10 @@ async function download({ name, bytes: size }) {
     const parts = [];
     for (let offset = 0; offset !== null; ) {
       const { data, next } = await ask("backups.read", { name, offset });
-      parts.push(Uint8Array.from(atob(data), (one) => one.charCodeAt(0)));
+      const text = atob(data);
+      const part = new Uint8Array(text.length);
+      for (let at = 0; at < part.length; at++) part[at] = text.charCodeAt(at); // much faster than a call for each byte
+      parts.push(part);
       offset = next;
       announce(t("backups.loading", { done: bytes(offset ?? size), total: bytes(size) }));
     }
