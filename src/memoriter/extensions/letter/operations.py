@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from memoriter.extensions.letter import deleted
-from memoriter.extensions.letter.writing import MAX_CHANGES, MAX_LISTED, as_markdown, list_changes, write_letter
+from memoriter.extensions.letter import deleted, writing
+from memoriter.extensions.letter.writing import MAX_CHANGES, MAX_LISTED
 from memoriter.tools.entries import EntryJson, Time
 from memoriter.tools.notes import NoteTextJson
 from memoriter.tools.tool import LATEST, Arguments, Call, Count, Prose, Shape, omitted_if_none, operation
@@ -128,15 +128,7 @@ class LetterResult(Shape):
 def changes(call: Call[ChangesArguments]) -> ChangesResult:
     """List the changes of entries, newest first: who, what, before and after."""
     asked = call.arguments
-    found = list_changes(
-        call.memory,
-        since=asked.since,
-        until=asked.until,
-        by=asked.by,
-        kind=asked.kind,
-        before=asked.before,
-        limit=asked.limit,
-    )
+    found = writing.list_changes(call.memory, **asked.model_dump())
     shown = [
         ChangeJson(
             number=change.number,
@@ -183,7 +175,7 @@ def restore(call: Call[RestoreArguments]) -> NoteTextJson:
 @operation("letter.get")
 def letter(call: Call[LetterArguments]) -> LetterResult:
     """Return the letter of the last days: what was learned, changed, retired and never used, and what to forget."""
-    written = write_letter(call.memory, days=call.arguments.days)
+    written = writing.write_letter(call.memory, days=call.arguments.days)
     return LetterResult(
         since=written.since,
         until=written.until,
@@ -201,5 +193,5 @@ def letter(call: Call[LetterArguments]) -> LetterResult:
         never_used=[EntryJson.model_validate(entry) for entry in written.never_used],
         never_used_total=written.never_used_total,
         forget=[ForgetJson(id=one.ids[0], text=one.texts[0], why=one.why) for one in written.forget],
-        markdown=as_markdown(written),
+        markdown=writing.as_markdown(written),
     )

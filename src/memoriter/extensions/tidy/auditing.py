@@ -139,7 +139,9 @@ def junk_reason(text: str) -> str:
     if QUESTION.search(text.lower().strip()):
         return "a question"
     is_short = len(text.split()) < 6  # reading a statement takes longer than all of the above
-    if (is_short and len(statement(text).sequence) < 2) or text.rstrip().endswith((":", "：", "…", "...", ",", "，")):
+    if (is_short and len(statement(text).sequence) < 2) or text.rstrip().endswith(
+        (":", "：", "…", "...", ",", "，")
+    ):
         return "a fragment"
     return ""
 
