@@ -93,3 +93,26 @@ def test_commands_that_cannot_write_name_the_file_and_the_reason(workspace: Path
     ):
         done = run_read_only(home, *options, *words)
         assert (done.returncode, done.stderr) == (1, f"memoriter: {message}\n")
+
+
+@pytest.mark.integration
+@pytest.mark.skipif(sys.platform != "linux", reason="it needs mounts or permissions of Linux")
+def test_the_advice_for_a_read_only_folder_of_notes_works(tmp_path: Path) -> None:
+    folder, home = tmp_path / "team", tmp_path / "state"
+    for path in (folder, home):
+        path.mkdir()
+    (folder / "walrus.md").write_text("The walrus sleeps on the ice.\n", "utf-8")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        done = run_read_only(folder, "-m", "memoriter", "--home", str(home), *words)
+        assert (folder / ".memoriter.yaml").exists() is False
+        return done
+
+    advice = f"To index all notes, run `memoriter collection add NAME {folder}`."
+    refused = run("init", str(folder))
+    sentence = f"memoriter: {folder} is read-only and cannot be set up. {advice}\n"
+    assert (refused.returncode, refused.stderr) == (1, sentence)
+    assert advice in run("search", "walrus", "--workspace", str(folder)).stdout
+    assert run("init", str(tmp_path / "own")).returncode == 0
+    assert run("collection", "add", "team", str(folder)).returncode == 0
+    assert "The walrus sleeps on the ice." in run("search", "walrus").stdout

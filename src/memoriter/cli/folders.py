@@ -66,7 +66,9 @@ def how_to_index(counts: Mapping[str, int], folder: Path) -> str:
     """Say how to index what is not indexed: all notes, and documents whose reader is not installed."""
     hints = list[str]()
     if "notes" in counts:
-        hints.append(f"To index all notes, run `memoriter init {quote(str(folder))} --all-notes`.")
+        name, is_open = quote(str(folder)), os.access(folder, os.W_OK)
+        command = f"init {name} --all-notes" if is_open else f"collection add NAME {name}"
+        hints.append(f"To index all notes, run `memoriter {command}`.")
     readers = ((kind, offers("readers").get(suffixes.split()[0])) for kind, suffixes in KINDS.items())
     missing = {
         kind: reader for kind, reader in readers if kind in counts and reader and not reader.is_installed()

@@ -21,7 +21,7 @@ from memoriter.cli.folders import (
     not_indexed,
     saying_how_to_continue,
 )
-from memoriter.errors import NotFound
+from memoriter.errors import NotFound, SourceError
 from memoriter.files.platform import sync_file
 
 if TYPE_CHECKING:
@@ -115,6 +115,12 @@ def init(
     settings = options.settings()
     if (path or named) and not settings.workspace.exists():
         _announce_folder(settings.workspace, yes=yes, ask=not (yes or as_json))
+    if (
+        (root := settings.workspace).is_dir()
+        and not (root / MARKER).exists()
+        and not os.access(root, os.W_OK)
+    ):
+        raise SourceError(f"{root} is read-only and cannot be set up. {how_to_index({'notes': 1}, root)}")
     every = _list_notes(settings)
     if all_notes is None:
         all_notes = _ask_about_notes(settings, every, as_json=as_json)
