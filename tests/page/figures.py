@@ -7,6 +7,7 @@ Times are CPU times of the page's main thread, because a busy machine does not c
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import sys
 import tempfile
@@ -17,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from browsing import browser, come_in, expect, go
+import test_owner_tasks
+from browsing import MESSAGES_STAY, browser, come_in, expect, go
 from large import WORDS, statements
 from measuring import cpu_seconds
 from serving import Served, served
@@ -51,6 +53,9 @@ NEXT_ROWS = """async ([pixels, row]) => {
     });
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
+TRACED = ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"]
+#: A message of the program that drives the browser, in a trace.
+DRIVER = "DevToolsSession"
 ROW_PX, PAGE_ROWS, TURNS = 54, 100, 7
 SIZES = """() => performance.getEntriesByType("resource").concat(performance.getEntriesByType("navigation"))
   .filter((one) => one.name.startsWith("http")).map((one) => [new URL(one.name).pathname, one.transferSize])"""
@@ -71,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             rows += shown(longest_tasks(running, gateway))
         with filled(Path(name) / "large", options.memories) as gateway:
             rows += shown(scrolling(running, gateway, options.memories))
+        with test_owner_tasks.known(Path(name) / "tasks", statements(options.memories)) as gateway:
+            rows += owner_tasks(running, gateway, Path(name), options.memories)
     lines = ["| figure | measured | goal |", "| --- | ---: | ---: |"]
     table = "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
     if options.out:
@@ -194,26 +201,59 @@ def longest(running: Browser, page: Page, place: str, shown: str) -> float:
     """
     before = page.url.partition("#")[2]
     for seconds in (4, 20, 60):  # a busy machine needs longer
-        running.start_tracing(
-            page=page, categories=["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"]
-        )
+        running.start_tracing(page=page, categories=TRACED)
         go(page, place)
         page.wait_for_timeout(seconds * 1000)
-        events: list[dict[str, Any]] = json.loads(running.stop_tracing())["traceEvents"]
+        took = longest_traced(running)
         if page.locator(shown).first.is_visible():
             break
         go(page, before)
     else:
         raise TimeoutError(f"{place} does not show {shown}")
-    names = {
+    return took
+
+
+def longest_traced(running: Browser) -> float:
+    """End a trace, and return the CPU milliseconds of the longest task of a page that no question of the driver is."""
+    events: list[dict[str, Any]] = json.loads(running.stop_tracing())["traceEvents"]
+    mains = {
         (event["pid"], event["tid"])
         for event in events
         if event.get("name") == "thread_name" and event["args"].get("name") == "CrRendererMain"
     }
-    tasks = [
-        event for event in events if event.get("name") == "RunTask" and (event["pid"], event["tid"]) in names
-    ]
-    return max((event.get("tdur", event.get("dur", 0)) for event in tasks), default=0) / 1000
+    found = [event for event in events if (event["pid"], event["tid"]) in mains]
+    asked = [event["ts"] for event in found if DRIVER in json.dumps(event.get("args", {}))]
+    tasks = [event for event in found if event.get("name") == "RunTask" and "dur" in event]
+    times = (
+        event.get("tdur", event["dur"]) / 1000
+        for event in sorted(tasks, key=lambda one: -one.get("tdur", one["dur"]))
+        if not any(event["ts"] <= at <= event["ts"] + event["dur"] for at in asked)
+    )
+    return next(times, 0.0)
+
+
+def owner_tasks(running: Browser, gateway: Served, folder: Path, count: int) -> list[Row]:
+    """Measure the longest task of the page while an owner does each of the twenty tasks with a large memory."""
+    rows = list[Row]()
+    tasks = {name: one for name, one in vars(test_owner_tasks).items() if name.startswith("test_")}
+    for name, task in tasks.items():
+        page = opened(running, gateway, "#/health")
+        page.context.add_init_script(MESSAGES_STAY)
+        expect(page.locator(".verdict")).to_be_visible()
+        running.start_tracing(page=page, categories=TRACED)
+
+        def owner(limit: int, page: Page = page) -> test_owner_tasks.Owner:
+            page.goto(f"{gateway.address}/?{limit}#/search")  # loads the page again
+            return test_owner_tasks.at_home(page, limit)
+
+        given = {"gateway": gateway, "owner": owner, "tmp_path": folder}
+        task(*(given[one] for one in inspect.signature(task).parameters))
+        title = name.removeprefix("test_").replace("_", " ")
+        figure = f"Longest task, {count:,} memories: {title}"
+        rows.append((figure, f"{longest_traced(running):.0f} ms", "100 ms"))
+        shown(rows[-1:])
+        page.context.close()
+    return rows
 
 
 def motion(page: Page, script: str, frames: int, *arguments: object) -> tuple[str, str]:

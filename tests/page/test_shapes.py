@@ -110,7 +110,7 @@ def test_recently_changed_notes_are_offered_until_one_is_chosen(gateway: Served,
 EXPLANATIONS = {
     "memories": "Your agent learns from what you tell it",
     "notes": "Write MEMORY.md or memory/*.md",
-    "recalls": "memoriter install claude-code",
+    "recalls": "memoriter install",
 }
 
 

@@ -12,6 +12,7 @@ from typing import get_args
 import pytest
 
 import memoriter
+from memoriter.extension import offers
 from memoriter.records import EntryState, EntryType, Source, Trust
 from memoriter.server.http.pages import PageFiles
 
@@ -147,6 +148,12 @@ def test_no_file_names_another_host() -> None:
     }
     outside = re.compile(r"https?://[\w.]|@import|url\((?!data:)")
     assert {path: found for path, text in texts.items() if (found := outside.findall(text))} == {}
+
+
+def test_no_file_names_a_program_of_an_extension() -> None:
+    names = {*offers("hosts"), *offers("importers")} - {"cursor"}  # a page of a list has a cursor as well
+    pattern = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+    assert {file.name: found for file in SCRIPTS if (found := pattern.findall(read(file)))} == {}
 
 
 def test_the_whole_page_is_small() -> None:

@@ -1,4 +1,4 @@
-// The files of an import: the archives that ChatGPT and Claude send, and long files in parts that the gateway accepts.
+// The files of an import: the archives that chat programs send, and long files in parts that the gateway accepts.
 
 import { t } from "./i18n.js";
 

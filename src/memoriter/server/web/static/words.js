@@ -132,7 +132,7 @@ export const WORDS = {
   "import.open": ["Import …", "导入…"],
   "import.title": ["Import", "导入"],
   "import.choose": ["Choose files", "选择文件"],
-  "import.hint": ["An export of memoriter, mem0, ChatGPT or Claude (the ZIP file or conversations.json), a JSON list, or Markdown notes. You can also drop files on the list.", "可以导入 memoriter 或 mem0 的导出文件、ChatGPT 或 Claude 的导出（ZIP 压缩包或 conversations.json）、JSON 列表、Markdown 笔记，也可以把文件拖到列表上。"],
+  "import.hint": ["A file that memoriter or another program exported (JSON, or the ZIP file of a chat program), a JSON list, or Markdown notes. You can also drop files on the list.", "可以导入 memoriter 或其他程序的导出文件（JSON，或聊天程序的 ZIP 压缩包）、JSON 列表、Markdown 笔记，也可以把文件拖到列表上。"],
   "import.drop": ["Drop files to import them", "松开鼠标即可导入"],
   "import.archive.none": ["The archive contains no conversations.json.", "压缩包里没有 conversations.json。"],
   "import.archive.damaged": ["The archive cannot be read. It is damaged, too large, or has a password.", "无法读取压缩包：文件可能已损坏、过大或设有密码。"],

@@ -78,7 +78,7 @@ export function firstSteps(workspace, input, search) {
         {},
         el("h3", {}, t("first.three")),
         el("p", {}, t("first.three.text")),
-        el("pre", { tabindex: "0" }, el("code", {}, "memoriter install claude-code")),
+        el("pre", { tabindex: "0" }, el("code", {}, "memoriter install")),
       ),
     ),
   );

@@ -33,7 +33,7 @@ export function asArguments(filters) {
   return { ...Object.fromEntries(Object.entries(given).filter(([, value]) => value || value === 0)), ...used };
 }
 
-/** The name of a source, such as `capture` or `import:mem0`. */
+/** The name of a source, such as `capture` or `import:NAME`. */
 export function sourceName(source) {
   const [kind, program] = source.split(":", 2);
   return program ? `${t(`by.${kind}`)} (${program})` : t(`by.${kind}`);

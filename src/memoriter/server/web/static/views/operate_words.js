@@ -15,7 +15,7 @@ export const OPERATE_WORDS = {
   "tokens.new": ["New token …", "新建令牌…"],
   "tokens.create": ["Create", "创建"],
   "tokens.name": ["Name", "名称"],
-  "tokens.name.hint": ["So that you recognise it later, such as “laptop” or “Cursor”.", "便于以后辨认，例如“笔记本电脑”或“Cursor”。"],
+  "tokens.name.hint": ["So that you recognise it later, such as “laptop” or “editor”.", "便于以后辨认，例如“笔记本电脑”或“编辑器”。"],
   "tokens.access": ["What it may do", "权限"],
   "access.read": ["Read", "只读"],
   "access.write": ["Read and write", "读写"],

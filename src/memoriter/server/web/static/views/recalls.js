@@ -11,7 +11,7 @@ import { peekPanel } from "./peek.js";
 import { recallDetail } from "./recall_detail.js";
 
 const PAGE_SIZE = 50;
-const INSTALL_COMMAND = "memoriter install claude-code";
+const INSTALL_COMMAND = "memoriter install";
 
 export function recallsView(main) {
   const list = newest();
