@@ -127,6 +127,10 @@ def test_the_statement_before_a_lead_is_captured_without_the_lead() -> None:
     ("text", "kept"),
     [
         ("Can you remember that I'm allergic to hazelnuts?", "I'm allergic to hazelnuts"),
+        (
+            "Could you remember that the spare key is under the blue pot?",
+            "The spare key is under the blue pot",
+        ),
         ("note to self, and please keep it: the plumber is Novak", "The plumber is Novak"),
         ("Save this for later: my locker is number nine", "My locker is number nine"),
         ("Merk dir bitte: mein Bruder wohnt in Kiel.", "Merk dir bitte: mein Bruder wohnt in Kiel."),

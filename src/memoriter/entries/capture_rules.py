@@ -75,7 +75,7 @@ ASKED_LAST = re.compile(
 ASKED_FIRST = re.compile(
     r"^(?:[^:.!?\n]{0,25}[ ,])?(?:note to self|(?:remember|note|save|store|memori[sz]e|write|jot|put|keep|log|add)(?: (?:this|that|it|the following|one thing))?"
     r"(?: (?:down|away|for (?:later|me|next time)|please|somewhere|(?:in|to) (?:your|my|the) (?:memory|notes)))*)(?:,? (?:and )?(?:please )?(?:save|remember|keep|store|note) (?:it|this|that))?(?:,? please)?:\s"
-    r"|^(?:can|could|would|will) you (?:please )?(?:remember|note|keep in mind|save|store) that (?=(?:i|i'?m|i'?ve|my|we|we'?re|our)\b)",
+    r"|^(?:can|could|would|will) you (?:please )?(?:remember|note|keep in mind|save|store) that (?=(?:i|i'?m|i'?ve|my|we|we'?re|our|the|he|his|she|her|they|their|there|every)\b)",
     re.IGNORECASE,
 )
 

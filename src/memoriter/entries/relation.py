@@ -208,9 +208,15 @@ _CONTINUING = _MOVABLE | word_set(
     very along about around between behind beside next including mostly except"""
 )
 _CONTINUING_ZH = frozenset(("进行", "来做", "来写", "尤其", "特别", "主要", "而且", "并且"))
+#: What somebody does with a thing that has a foreign name, and not a part of the name: "Vim 编辑配置", not "Vim 插件".
+_DOING_ZH = re.compile(
+    "(?:来|写|编写|撰写|编辑|画|绘制|搭建?|构建|部署|处理|记录|训练|跑|做|实现|制作|(?:开发|管理|分析|设计)(?![者员器师板包工平环系]))[^的]+$"
+)
 _ADVERBIAL_ZH = re.compile(
     "^(?:每|在|沿|上午|下午|中午|早上|晚上|凌晨|傍晚|周|星期|几乎|经常|常|通常|一般|平时|大多|主要|[0-9])"
 )
+#: Pauses and words before a clause of its own.
+_CLAUSES = word_set(", ; and but because so since as 因 而 并")
 #: Words that limit a statement: with them it may mean something else.
 _LIMITS = frozenset(("only", "just", "只", "仅"))
 
@@ -232,6 +238,8 @@ def _continues(short: Statement, long: Statement) -> bool:
     if not size or added <= 0 or not (short.minor <= long.minor):
         return False
     head, tail = common_ends(short.sequence, long.sequence)
+    if short.denials and (head < size or long.pieces[long.places[size - 1] + 1] not in _CLAUSES):
+        return False  # "I don't drink coffee after noon" says less, not more, than "I don't drink coffee"
     if head == size:
         extra = long.sequence[size:]
         return _joins(long, size) and not _LIMITS & set(extra) and extra[-1] != NOT
@@ -250,8 +258,10 @@ def _joins(long: Statement, size: int) -> bool:
     if only_numbers((following,)) and long.pieces[place].isascii() and long.pieces[place].isalpha():
         return True  # Python 3
     if is_chinese((long.pieces[place],)) or is_chinese((following,)):
-        phrase = "".join(long.pieces[place + 1 : place + 3])
-        return following in (",", ";") or (following == "再" and size > 1) or phrase in _CONTINUING_ZH
+        phrase = "".join(long.pieces[place + 1 :])
+        if following in (",", ";") or (following == "再" and size > 1) or phrase[:2] in _CONTINUING_ZH:
+            return True
+        return long.pieces[place].isascii() and bool(_DOING_ZH.match(phrase))
     return following.isascii() and following.endswith("ly")
 
 

@@ -94,7 +94,7 @@ _CONTRACTIONS = (
     (re.compile(r"\b(prefer|like|love)s? (?:using|to use)\b"), r"\1"),
     (re.compile(r"^(?:用户)?(?=偏好|喜欢)"), "我"),
     (re.compile(r"(?:偏好|喜欢)(?:使用|用)?"), "偏好"),
-    (re.compile(r"写([前后]端)"), r"进行\1开发"),
+    (re.compile(r"(?<![编撰])写([前后]端)(?!\w)"), r"进行\1开发"),
     (re.compile(r"favourite"), "favorite"),
     (re.compile(r"colour"), "color"),
     (re.compile(r"(?:名字|姓名)(?:叫|是)"), "叫"),
