@@ -1,20 +1,25 @@
-"""Try an adapter on one conversation: `python -m lab.harness omnimemeval|amb|memorybench --source DIR`.
+"""Try an adapter on one conversation: `python -m lab.harness NAME --source DIR`.
 
-The question is answered if the right message is among what the adapter returns. No language model is used.
+The question is answered if the right message is among what the adapter returns. No language model is used: where a
+harness asks one, a server on loopback returns the line of the prompt with the answer, and judges whether it is there.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+from lab.harness import hypotheses
 from memoriter.config import load
 from memoriter.extensions.serving.server import GatewayServer
 from memoriter.server.http.gateway import SettingsLoader
@@ -31,6 +36,8 @@ MESSAGES = [
     {"role": "assistant", "content": "Melanie: My kids and I went camping by the river in June."},
 ]
 QUESTION, WANTED = "What did Melanie paint?", "lake sunrise"
+#: The answer to the first question about a fact of BEAM's first chat of 100K.
+BEAM_WANTED = "first sprint ends on March 29"
 
 
 @contextmanager
@@ -116,7 +123,95 @@ def memorybench(source: Path, folder: Path) -> str:
     return ran.stdout
 
 
-HARNESSES = {"omnimemeval": omnimemeval, "amb": amb, "memorybench": memorybench}
+class Model(BaseHTTPRequestHandler):
+    """A model that finds the answer if the prompt has it, and a judge that says yes if the answer is there."""
+
+    def do_POST(self) -> None:
+        """Answer a prompt."""
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        shown = body["messages"][-1]["content"]
+        line = next(
+            (one for one in shown.splitlines() if WANTED in one or BEAM_WANTED in one), "I don't know."
+        )
+        judged = "Model Response:" in shown
+        said = ("yes" if WANTED in shown.rpartition("Model Response:")[2] else "no") if judged else line
+        message = {"role": "assistant", "content": said}
+        usage = {"prompt_tokens": len(shown) // 4, "completion_tokens": 1, "total_tokens": 1}
+        choice = {"index": 0, "finish_reason": "stop", "message": message}
+        answer = {
+            "id": "1",
+            "object": "chat.completion",
+            "created": 0,
+            "model": "m",
+            "choices": [choice],
+            "usage": usage,
+        }
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(answer).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+@contextmanager
+def model() -> Iterator[str]:
+    """Run the model, and yield its address."""
+    server = HTTPServer(("127.0.0.1", 0), Model)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def longmemeval(source: Path, folder: Path) -> str:
+    """Answer one question, and let the benchmark's own `evaluate_qa.py` judge it."""
+    said = [{key: one[key] for key in ("role", "content")} for one in MESSAGES]
+    case = {
+        "question_id": "q1",
+        "question_type": "single-session-assistant",
+        "question": QUESTION,
+        "answer": WANTED,
+        "question_date": "2023/06/01 (Thu) 10:00",
+        "haystack_dates": ["2023/05/08 (Mon) 13:56"],
+        "haystack_sessions": [said],
+    }
+    data, out = folder / "data.json", folder / "hypotheses.jsonl"
+    data.write_text(json.dumps([case]))
+    script = source / "src" / "evaluation" / "evaluate_qa.py"
+    with model() as url:
+        hypotheses.main(["longmemeval", "--data", str(data), "--url", url, "--out", str(out)])
+        environment = {**os.environ, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none"}
+        command = [sys.executable, str(script), "gpt-4o", str(out), str(data)]
+        ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert "Accuracy: 1.0" in ran.stdout, ran.stdout + ran.stderr
+    return out.read_text()
+
+
+def beam(source: Path, folder: Path) -> str:
+    """Answer the questions of the first chat of 100K."""
+    shutil.copytree(source / "chats" / "100K" / "1", folder / "chats" / "1")
+    with model() as url:
+        places = ["--data", str(folder / "chats"), "--out", str(folder / "results")]
+        hypotheses.main(["beam", *places, "--url", url])
+    found = json.loads((folder / "results" / "1" / "memoriter.json").read_text())
+    asked = json.loads((source / "chats/100K/1/probing_questions/probing_questions.json").read_text())
+    assert {kind: len(some) for kind, some in found.items()} == {
+        kind: len(some) for kind, some in asked.items()
+    }
+    return str(found["information_extraction"][0]["llm_response"])
+
+
+HARNESSES = {
+    "omnimemeval": omnimemeval,
+    "amb": amb,
+    "memorybench": memorybench,
+    "longmemeval": longmemeval,
+    "beam": beam,
+}
 
 
 def main() -> int:
@@ -128,8 +223,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="memoriter-harness-") as folder:
         found = HARNESSES[options.harness](options.source.resolve(), Path(folder))
     print(found)
-    print("found" if WANTED in found else "not found")
-    return 0 if WANTED in found else 1
+    is_there = (BEAM_WANTED if options.harness == "beam" else WANTED) in found
+    print("found" if is_there else "not found")
+    return 0 if is_there else 1
 
 
 if __name__ == "__main__":

@@ -64,13 +64,13 @@ def f1(answer: object, right: object) -> float:
     return 2 * shared / (len(found) + len(wanted)) if shared else 0.0
 
 
-def ask(url: str, model: str, prompt: str) -> tuple[str, int]:
+def ask(url: str, model: str, prompt: str, tokens: int = 24) -> tuple[str, int]:
     """Return the model's answer and the number of tokens of the prompt."""
     body = {
         "model": model,
         "messages": [{"role": "user", "content": prompt}],
         "temperature": 0,
-        "max_tokens": 24,
+        "max_tokens": tokens,
     }
     request = urllib.request.Request(
         f"{url}/chat/completions", json.dumps(body).encode(), {"content-type": "application/json"}

@@ -18,6 +18,22 @@ def opened(folder: Path) -> Memory:
     return memoriter.open(folder, home=folder / "home", overrides={"embedding.provider": "none"})
 
 
+#: Texts that look like the marks of a format, or that a format could change.
+ODD = (
+    "家人：👩‍👩‍👧‍👦 喜欢 🍜，每周五去「老地方」吃饭。",
+    "---\ntitle: no front matter\n---\nbody",
+    "# A heading\n\n- item one\n- item two\n\n```py\nprint('x')\n```",
+    '<!-- memoriter: {"id": 1} --> is not a mark',
+    "Same beginning of a statement that goes on and on and on and on, version one",
+    "Same beginning of a statement that goes on and on and on and on, version two",
+    'L\'été à Genève coûte cher: 50 % "plus" \\ backslash | pipe',
+    "长" * 600,
+    "Ｆｕｌｌ　ｗｉｄｔｈ and ﬁ",
+    "The plan is due on 2026-12-24 at 18:00+01:00",
+    "مرحبا بالعالم",
+)
+
+
 @pytest.fixture
 def lines(tmp_path: Path) -> list[str]:
     """The export of a memory with every kind of entry: refined, superseded, tagged, staged, in Chinese, with marks."""
@@ -27,6 +43,10 @@ def lines(tmp_path: Path) -> list[str]:
         memory.remember("I like tea --> a lot -- and [links](x).", "user_preference", tags=("Drink", "home"))
         memory.remember("我对青霉素过敏。", importance=5.0)
         memory.entries.add("The build runs\nevery night.", trust="agent", session="s-1")
+        for number, text in enumerate(ODD):
+            tags = ("a,b", "标签", "🏷️ label")[: number % 4]
+            memory.entries.add(text, tags=tags, importance=1.0 + number % 5, category=f"kind {number}")
+        memory.forget(memory.entries.list()[0].id)
         return list(memory.entries.export(states=()))
 
 

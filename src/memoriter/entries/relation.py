@@ -208,7 +208,7 @@ _CONTINUING = _MOVABLE | word_set(
     very along about around between behind beside next including mostly except"""
 )
 _CONTINUING_ZH = frozenset(("进行", "来做", "来写", "尤其", "特别", "主要", "而且", "并且"))
-#: What somebody does with a thing that has a foreign name, and not a part of the name: "Vim 编辑配置", not "Vim 插件".
+#: What a person does with a thing that has a foreign name, and not a part of the name: "Vim 编辑配置", not "Vim 插件".
 _DOING_ZH = re.compile(
     "(?:来|写|编写|撰写|编辑|画|绘制|搭建?|构建|部署|处理|记录|训练|跑|做|实现|制作|(?:开发|管理|分析|设计)(?![者员器师板包工平环系]))[^的]+$"
 )
