@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from serving import Served
+from serving import Served, served
 
 expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
 
@@ -41,9 +41,9 @@ RUN = """(rules) =>
   axe.run(document, { resultTypes: ["violations"], elementRef: false, ...(rules && { runOnly: rules }) })"""
 SIZES = {
     "phone": (320, "en-GB"),
+    "tablet": (768, "zh-CN"),
     "desk": (1280, "en-GB"),
-    "chinese": (1280, "zh-CN"),
-    "wide": (1700, "en-GB"),
+    "wide": (1920, "en-GB"),
 }
 
 
@@ -82,8 +82,14 @@ def test_views_have_no_problems(width: int, language: str, axe: str, gateway: Se
     assert wrong == {}
 
 
-def test_panels_and_dialogs_have_no_problems(axe: str, gateway: Served, visit: Visit) -> None:
-    page = visit(gateway, "#/memories", reduced_motion="reduce").page
+@pytest.mark.parametrize("width", [320, 1280], ids=["phone", "desk"])
+def test_panels_and_dialogs_have_no_problems(width: int, axe: str, gateway: Served, visit: Visit) -> None:
+    size = {"width": width, "height": 860}
+    page = visit(gateway, "#/memories", viewport=size, reduced_motion="reduce").page
+    page.keyboard.press("f")
+    expect(page.locator("[data-filter]").first).to_be_visible()
+    assert problems(page, axe) == []
+    page.keyboard.press("f")
     page.locator(".entries .row").first.click()
     expect(page.locator(".panel .history")).to_be_visible()
     assert problems(page, axe) == []
@@ -123,7 +129,7 @@ def test_panels_and_dialogs_have_no_problems(axe: str, gateway: Served, visit: V
     assert problems(page, axe) == []
 
 
-@pytest.mark.parametrize("width", [320, 1700], ids=["phone", "wide"])
+@pytest.mark.parametrize("width", [320, 1920], ids=["phone", "wide"])
 def test_dialogs_of_several_memories_and_files_have_no_problems(
     width: int, axe: str, gateway: Served, visit: Visit
 ) -> None:
@@ -193,6 +199,40 @@ def test_dialogs_of_things_and_of_operate_have_no_problems(
     expect(dialog.get_by_role("button", name="Restore", exact=True)).to_be_visible()
     look("restore")
     assert wrong == {}
+
+
+@pytest.mark.parametrize("width", [320, 1280], ids=["phone", "desk"])
+def test_cards_of_the_inbox_and_receipts_have_no_problems(
+    width: int, axe: str, tmp_path: Path, visit: Visit
+) -> None:
+    size = {"width": width, "height": 860}
+    with served(tmp_path, {"embedding": {"provider": "none"}, "entries": {"approval": "agent"}}) as gateway:
+        gateway.ask("entries.import", data='["Jonas is allergic to nuts", "Jonas is not allergic to nuts"]')
+        gateway.ask("memory_save", content="The mill is closed", title="Mill", category="town")
+        gateway.ask("memory_store", text="The gate squeaks")
+        gateway.write("memory/boat.md", "# Boat\n")
+        version = gateway.ask("notes.text", path="memory/boat.md")["version"]
+        gateway.ask("notes.remove", path="memory/boat.md", version=version)
+        page = visit(gateway, "#/inbox", viewport=size, reduced_motion="reduce").page
+        dialog, wrong = page.get_by_role("dialog"), {}
+        for kind in ("entry", "note", "proposal"):
+            expect(page.locator(f".inbox-card[data-kind={kind}] [data-do=edit]")).to_be_visible()
+            wrong[kind] = problems(page, axe)
+            page.keyboard.press("e")
+            expect(dialog.get_by_role("textbox").first).to_be_visible()
+            wrong[f"edit {kind}"] = problems(page, axe)
+            page.keyboard.press("Escape")
+            expect(dialog).to_have_count(0)
+            page.keyboard.press("l")
+        for view, shown in (("changes", "[data-do=restore]"), ("about/Jonas", "[data-do=keep]")):
+            page.goto(f"{gateway.address}/#/{view}")
+            expect(page.locator(shown).first).to_be_visible()
+            wrong[view] = problems(page, axe)
+        page.locator("[data-do=forget]").click()
+        dialog.get_by_role("button", name="Forget everywhere").click()
+        expect(page.locator(".receipt")).to_be_visible()
+        wrong["receipt"] = problems(page, axe)
+    assert {name: found for name, found in wrong.items() if found} == {}
 
 
 def test_a_conflict_about_a_memory_has_no_problems(axe: str, gateway: Served, visit: Visit) -> None:
