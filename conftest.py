@@ -259,10 +259,16 @@ class ForkServer:
         return self._server
 
     def run(
-        self, arguments: list[str], environment: Mapping[str, str], data: bytes = b"", cwd: Path | None = None
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        data: bytes = b"",
+        cwd: Path | None = None,
+        terminal: str = "",
     ) -> subprocess.CompletedProcess[bytes]:
         """Run the command line with these arguments."""
         call = {
+            "terminal": terminal,
             "arguments": arguments,
             "data": data.hex(),
             "environment": dict(environment),

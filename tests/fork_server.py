@@ -1,6 +1,7 @@
 """Run the command line in a fork for each line on standard input, with all modules already loaded.
 
-A line holds the arguments, input, environment and folder. The answer holds the exit status, standard output and error.
+A line holds the arguments, environment and folder, with the input or a terminal. The answer holds the exit status,
+standard output and error.
 """
 
 from __future__ import annotations
@@ -64,9 +65,15 @@ def run(call: Mapping[str, Any]) -> dict[str, object]:
         data.seek(0)
         child = os.fork()
         if child == 0:
+            terminal = os.open(name, os.O_RDWR | os.O_NOCTTY) if (name := call["terminal"]) else None
             for number, file in enumerate((data, output, error)):
-                os.dup2(file.fileno(), number)
+                os.dup2(file.fileno() if terminal is None else terminal, number)
             sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - the other one has read calls
+            if terminal is not None:
+                sys.stdout, sys.stderr = (
+                    open(number, "w", 1, encoding="utf-8", closefd=False)  # noqa: SIM115 - until the process ends
+                    for number in (1, 2)
+                )
             os.chdir(call["cwd"])
             os.environ.clear()
             os.environ.update(call["environment"])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pty
-import subprocess
-import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import yaml
@@ -63,26 +63,29 @@ class Person:
         assert b"Traceback" not in done.stderr
         return done.stdout.decode(), done.stderr.decode()
 
-    def answer(self, folder: Path, answer: str, *words: str) -> tuple[int, str]:
+    def answer(self, folder: Path, answer: str, *words: str, **variables: str) -> tuple[int, str]:
         """Run a command in a terminal and answer its question; return its status and what it prints."""
+        environ = self.environ | variables
         ours, theirs = pty.openpty()
-        command = [sys.executable, "-m", "memoriter", *words]
-        with subprocess.Popen(
-            command, cwd=folder, env=self.environ, stdin=theirs, stdout=theirs, stderr=theirs
-        ) as process:
+        os.write(ours, f"{answer}\n".encode())
+        with ThreadPoolExecutor(1) as pool:
+            printed = pool.submit(_read_terminal, ours)
+            done = self._run_forked(list(words), environ, b"", folder, terminal=os.ttyname(theirs))
             os.close(theirs)
-            os.write(ours, f"{answer}\n".encode())
-            printed = b""
-            while True:
-                try:
-                    printed += os.read(ours, 4096)
-                except OSError:  # the terminal was closed
-                    break
         os.close(ours)
-        return process.returncode, printed.decode()
+        return done.returncode, printed.result().decode()
 
     def found(self, folder: Path, *words: object) -> list[str]:
         return [hit["path"] for hit in json.loads(self.run(folder, "search", "--json", *words))["results"]]
 
     def config(self) -> dict[str, object]:
         return yaml.safe_load((self.user / ".memoriter/config.yaml").read_text("utf-8"))
+
+
+def _read_terminal(terminal: int) -> bytes:
+    """Return what is printed until the terminal is closed."""
+    printed = b""
+    with suppress(OSError):
+        while True:
+            printed += os.read(terminal, 4096)
+    return printed

@@ -66,7 +66,7 @@ def test_a_workspace_has_a_name_that_options_understand(person: Person) -> None:
 
 def test_an_interrupted_init_says_what_is_ready_and_how_to_go_on(person: Person) -> None:
     days = "".join(f"On day {day} the heron {{n}} stood in the water.\n\n" for day in range(150))
-    notes = {f"memory/{n}.md": days.replace("{n}", str(n)) for n in range(100)}
+    notes = {f"memory/{n}.md": days.replace("{n}", str(n)) for n in range(40)}
     folder = person.folder("large", notes)
     local = {"MEMORITER_EMBEDDING__PROVIDER": "local"}
     command = [sys.executable, "-m", "memoriter", "init", "--wait"]
@@ -80,7 +80,7 @@ def test_an_interrupted_init_says_what_is_ready_and_how_to_go_on(person: Person)
     assert process.returncode == 130
     # Nothing follows: texts that have not begun are not waited for, and no failure of the embedder is reported.
     assert re.fullmatch(
-        r"memoriter: Interrupted\. 101 files can be searched by keyword, \d+ of \d+ chunks by meaning\. "
+        r"memoriter: Interrupted\. 41 files can be searched by keyword, \d+ of \d+ chunks by meaning\. "
         r"To go on, run `memoriter index`\.\n",
         lines[-1].decode(),
     )

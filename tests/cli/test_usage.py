@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from command_line import Run
+from person import Person
 from rich.cells import cell_len
 
 from memoriter.cli.app import app
@@ -257,32 +257,13 @@ def test_a_table_is_whole_in_a_pipe_and_aligns_chinese(memoriter: Run) -> None:
     assert any(line.startswith("memory.qmd.limits.timeout_ms ") for line in shown)
 
 
-def test_a_table_fits_the_terminal(workspace: Path, tmp_path: Path) -> None:
-    output, terminal = pty.openpty()
-    environment = {
-        **os.environ,
-        "MEMORITER_WORKSPACE": str(workspace),
-        "MEMORITER_HOME": str(tmp_path / "state"),
-        "MEMORITER_EMBEDDING__PROVIDER": "none",
-        "TERM": "xterm",
-        "NO_COLOR": "1",
-        "COLUMNS": "50",
-    }
-    command = [sys.executable, "-m", "memoriter"]
-    subprocess.run(
-        [*command, "add", "我总是在早上九点开会，" * 9], env=environment, check=True, capture_output=True
-    )
-    with subprocess.Popen([*command, "list"], env=environment, stdout=terminal) as process:
-        os.close(terminal)
-        text = b""
-        try:
-            while piece := os.read(output, 4096):
-                text += piece
-        except OSError:  # the terminal is closed
-            pass
-        assert process.wait() == 0
-    os.close(output)
-    lines = text.decode().splitlines()
+def test_a_table_fits_the_terminal(person: Person) -> None:
+    folder = person.folder("notes")
+    person.run(folder, "init")
+    person.run(folder, "add", "我总是在早上九点开会，" * 9)
+    status, printed = person.answer(folder, "", "list", TERM="xterm", COLUMNS="50")
+    lines = printed.strip().splitlines()
+    assert status == 0
     assert lines[0] == "共 1 条"
     assert lines[1].endswith("…")
     assert cell_len(lines[1]) in (49, 50)

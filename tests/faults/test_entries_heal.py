@@ -13,7 +13,7 @@ from memoriter import Memory
 from memoriter.records import Selection
 from memoriter.testing import HashEmbedder
 
-COUNT = 60
+COUNT = 30
 
 
 def text_of(number: int) -> str:
