@@ -274,3 +274,40 @@ def test_a_dump_is_a_backup(postgres: PostgresCluster, database: str, tmp_path: 
         assert "The harbour light faces north." in str(
             [memory.read(n.path).text for n in memory.notes.list()]
         )
+
+
+@pytest.mark.integration
+def test_psql_restores_a_dump_that_the_documented_views_read(
+    postgres: PostgresCluster, database: str, tmp_path: Path
+) -> None:
+    tenant = uuid.uuid4().hex
+    overrides = {"store.url": postgres.url, "store.tenant": tenant, "search.rerank": False}
+    with Memory.open(home=tmp_path / "home", overrides=overrides, embedder=HashEmbedder()) as memory:
+        memory.remember("艾丽丝喝绿茶 🍵", tags=("drink",))
+        memory.remember("I live in Berlin.")
+        memory.remember("I moved to Munich.")
+        memory.save("The harbour light faces north.")
+        memory.recall("What does 艾丽丝 drink? 绿茶?")
+    dump, views = postgres.folder / f"{database}.sql", postgres.folder / f"{database}-views.sql"
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text(encoding="utf-8")
+    views.write_text(
+        "create schema readable" + page.partition("create schema readable")[2].partition("```")[0]
+    )
+    postgres.run("pg_dump", "-n", "memoriter", "-f", str(dump), postgres.url)
+    target = postgres.url_of("postgres", database)
+    psql = ("psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-At", "-d", target)
+    postgres.run(*psql, "-c", "create extension vector")
+    for file in (dump, views):
+        postgres.run(*psql, "-f", str(file))
+
+    def read(what: str) -> list[str]:
+        return postgres.run(*psql, "-c", f"{what} where tenant = '{tenant}' order by 1").splitlines()
+
+    assert read("select text, tags->>0 from readable.memories") == [
+        "I live in Berlin.|",
+        "I moved to Munich.|",
+        "艾丽丝喝绿茶 🍵|drink",
+    ]
+    assert "The harbour light faces north." in read("select text from readable.notes")
+    assert set(read("select kind from readable.history")) == {"add", "supersede"}
+    assert "艾丽丝喝绿茶 🍵" in read("select text from readable.recalls")
