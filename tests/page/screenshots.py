@@ -70,6 +70,21 @@ def changed(gateway: Served) -> dict[str, str]:
     return {"entry": lines[1]["entry"]["id"], "recall": str(recall["id"])}
 
 
+def waiting(gateway: Served) -> None:
+    """Let an agent store something that it said in a conversation and that waits for approval."""
+    text = "Release notes are written in English and Chinese"
+    talk = (
+        ("user", "Who reads our release notes?"),
+        ("assistant", f"{text}, as half of the testers are in Chengdu."),
+    )
+    gateway.session("2026-02-12-release", *talk)
+    made = gateway.ask("tokens.create", name="editor", access="write", agents=[])
+    headers = {"X-Memoriter-Session": "2026-02-12-release", "Authorization": f"Bearer {made['token']}"}
+    gateway.client.post(
+        "/v1/agents/main/memory_store", json={"text": text}, headers=headers
+    ).raise_for_status()
+
+
 def past(now: float) -> list[dict[str, Any]]:
     """Return an exported memory that replaced another and was edited since."""
     told, replaced, edited = now - 41 * DAY_S, now - 12 * DAY_S, now - 5 * 3600
@@ -142,7 +157,7 @@ def main() -> None:
         os.environ["FONTCONFIG_FILE"] = str(fonts)
         with served(Path(folder), {"entries": {"approval": "agent"}}) as gateway:
             sample.fill(gateway)
-            gateway.ask("memory_store", text="The user wants release notes in both languages")
+            waiting(gateway)
             places = changed(gateway)
             with browser() as running:
                 pictures(running, gateway, places, chosen.folder, chosen.only)

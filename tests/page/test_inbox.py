@@ -146,11 +146,51 @@ def test_what_tidying_proposes_is_decided_in_the_inbox(gateway: Served, visit: V
     assert [one["text"] for one in gateway.ask("entries.list")["entries"]] == [data[1]["text"]]
     page.keyboard.press("u")
     expect(card).to_contain_text("These two contradict each other")
+    expect(page.locator(".said")).to_contain_text("This waits again: Jonas is allergic to nuts")
+    page.keyboard.press("l")  # the only card stays
+    expect(card).to_contain_text("These two contradict each other")
     page.keyboard.press("r")
+    expect(page.locator(".said")).to_contain_text("Kept, with the tag “keep”: Jonas is allergic to nuts")
     expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
     assert sorted((one["text"], one["tags"]) for one in gateway.ask("entries.list")["entries"]) == [
         (one["text"], ["keep"]) for one in data
     ]
+
+
+def test_what_an_agent_wrote_after_it_read_text_from_outside_is_decided_and_undone_by_name(
+    gateway: Served, visit: Visit
+) -> None:
+    text = "The Heron Inn is paid to account 7712"
+    result = gateway.ask("memory_store", text=text)
+    used = [("c1", "WebFetch", text), ("c2", "mcp__memoriter__memory_store", json.dumps(result))]
+    messages: list[dict[str, object]] = [{"role": "user", "content": "Which account does the Heron Inn use?"}]
+    for number, name, answer in used:
+        call = {"type": "tool_use", "id": number, "name": name, "input": {}}
+        answered = {
+            "type": "tool_result",
+            "tool_use_id": number,
+            "content": [{"type": "text", "text": answer}],
+        }
+        messages += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [answered]}]
+    gateway.ask("capture", messages=messages, session="heron")
+    page = visit(gateway, INBOX).page
+    statement = page.locator(".inbox-card .statement")
+    expect(statement).to_have_text(text)
+    expect(page.locator(".why-waits")).to_have_text("It waits because the agent had read text from outside.")
+    page.keyboard.press("e")
+    page.get_by_role("dialog").get_by_label("Statement").press("Escape")  # decides nothing
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(statement).to_have_text(text)
+    page.keyboard.press("r")
+    expect(page.locator(".said")).to_contain_text(f"Rejected: {text}")
+    page.keyboard.press("u")
+    expect(page.locator(".said")).to_contain_text(f"approval again: {text}")
+    expect(statement).to_have_text(text)
+    page.keyboard.press("l")
+    expect(statement).to_have_text(TEXTS[3])
+    page.keyboard.press("k")  # the first card has none before it
+    expect(statement).to_have_text(TEXTS[3])
+    assert states(gateway) == dict.fromkeys((*TEXTS, text), "staged")
 
 
 def test_rows_are_selected_with_x_and_sorted_by_their_headings(gateway: Served, visit: Visit) -> None:
@@ -186,6 +226,7 @@ def test_waiting_notes_are_approved_edited_and_rejected(gateway: Served, visit: 
     assert not (gateway.workspace / paths[1]).exists()
     page.keyboard.press("u")
     expect(card).to_contain_text("Ferry notes of the agent")
+    expect(page.locator(".said")).to_contain_text(f"This waits again: {paths[1]}")
     assert "Ferry notes" in (gateway.workspace / paths[1]).read_text()
     page.keyboard.press("e")
     text = page.get_by_role("dialog").get_by_label("Text")

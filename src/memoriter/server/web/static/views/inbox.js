@@ -26,6 +26,7 @@ export function inboxView(main) {
   let turn = Promise.resolve(); // decisions and their undo, one after the other
   let items = null; // the cards; null until they are loaded
   let proposals = [];
+  const firsts = new Map(); // the older memory of each proposal: an undo makes it the newer one
   let total = 0;
   let open = ""; // the id of the card that is shown
   const count = el("p", { class: "summary", role: "status", "aria-live": "polite" });
@@ -53,7 +54,12 @@ export function inboxView(main) {
   async function propose() {
     const found = await getProposals("inbox.proposals").catch((error) => !isAborted(error) && { proposals: [] });
     if (!found) return; // a newer question is under way
-    proposals = found.proposals.map(({ kind, entries, why }) => ({ kind: "proposal", id: entries.map((entry) => entry.id).sort().join("+"), problem: kind, entries, why }));
+    proposals = found.proposals.map(({ kind, entries, why }) => {
+      const id = entries.map((entry) => entry.id).sort().join("+");
+      const first = firsts.get(id) ?? entries[0].id;
+      firsts.set(id, first);
+      return { kind: "proposal", id, problem: kind, entries: entries.sort((one, other) => (other.id === first) - (one.id === first)), why };
+    });
     if (items) put(items.filter((item) => item.kind !== "proposal"));
   }
 
@@ -232,7 +238,7 @@ export function inboxView(main) {
   };
 
   function noted(how, note, back) {
-    announce(t(`inbox.${how}.note`, { name: note.path }), t("do.undo"), () => undo({ id: note.path }, back));
+    announce(t(`inbox.${how}.note`, { name: note.path }), t("do.undo"), () => undo({ id: note.path, note }, back));
     return again();
   }
 
@@ -243,7 +249,7 @@ export function inboxView(main) {
     const back = async () => {
       for (const { id, seq } of made) await ask("entries.undo", { id, ifSeq: seq });
     };
-    announce(t("inbox.kept"), t("do.undo"), () => undo(item, back));
+    announce(t("inbox.kept", { name: nameOf(item) }), t("do.undo"), () => undo(item, back));
     return settle();
   }
 
@@ -254,12 +260,15 @@ export function inboxView(main) {
     return propose();
   }
 
-  function undo({ kind, id }, act) {
+  const nameOf = (item) => item.note?.path ?? shortened(item.entries[0].text);
+
+  function undo(item, act) {
+    const { kind, id } = item;
     return inTurn(async () => {
       const failed = await act().catch((error) => error);
       if (kind === "proposal") await propose();
       await again(id);
-      announce(failed instanceof Error ? sentence(failed) : t("inbox.undone"));
+      announce(failed instanceof Error ? sentence(failed) : t("inbox.undone", { name: nameOf(item) }));
     });
   }
 
