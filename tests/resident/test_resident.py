@@ -397,6 +397,20 @@ def test_a_hook_answers_in_time_while_the_process_hangs_and_the_next_client_star
         os.kill(pid, signal.SIGKILL)
 
 
+def test_a_command_does_not_wait_long_for_a_process_that_has_run_for_long_and_hangs(home: Home) -> None:
+    home.search()
+    pid = home.resident()["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        os.utime(home.folder / "socket", (1, 1))
+        home.environment["MEMORITER_RESIDENT_WAIT_S"] = "3600"  # for a process that starts
+        assert home.search() == ["memory/backups.md:1"]
+        assert home.search() == ["memory/backups.md:1"]
+        assert home.resident()["pid"] != pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
 def test_a_folder_that_others_can_enter_is_not_used(home: Home) -> None:
     home.folder.mkdir(parents=True)
     home.folder.chmod(0o755)

@@ -43,7 +43,7 @@ def run_command(line: CommandLine, arguments: Sequence[str]) -> int | None:
     if "home" in line.options and not os.path.isdir(home):  # noqa: PTH112 - pathlib is slow
         return None  # the command says so; the process would create it
     try:
-        connection = within(client.wait_s(), lambda: Connection(home))
+        connection = within(client.greeting_s(home), lambda: Connection(home))
         result = connection.ask(
             {"operation": "command", "arguments": {"arguments": list(arguments)}}, line.options
         )

@@ -33,8 +33,8 @@ INSIDE_HOOK = "MEMORITER_INSIDE_HOOK"
 #: A command waits this long for each line of the process, which may still be starting. `WAIT` names another time.
 WAIT_S = 10.0
 WAIT = "MEMORITER_RESIDENT_WAIT_S"
-#: A process that runs for longer than this and greets no client in time is replaced.
-HANGING_S = 60.0
+#: A process that runs for longer than this must greet a command within the second time, or it is replaced.
+HANGING_S, GREETING_S = 60.0, 2.0
 #: A process that has ended refuses a connection on loopback. Windows tries for seconds.
 LOOPBACK_S = 0.5
 
@@ -67,6 +67,18 @@ def wait_s() -> float:
         return min(max(float(os.environ.get(WAIT) or WAIT_S), 0.05), 3600.0)
     except ValueError:
         return WAIT_S
+
+
+def greeting_s(home: str) -> float:
+    """Return how long a command waits for the greeting, in seconds: less for a process that is not just starting."""
+    return min(wait_s(), GREETING_S) if _runs_long(home) else wait_s()
+
+
+def _runs_long(home: str) -> bool:
+    try:
+        return time.time() - os.stat(f"{folder_of(home)}/socket").st_mtime >= HANGING_S  # noqa: PTH116
+    except OSError:
+        return False
 
 
 def folder_of(home: str) -> str:
@@ -330,13 +342,12 @@ def announce(home: str, idle_minutes: float) -> None:
 
 def abandon_hanging(home: str) -> bool:
     """Remove the socket of a process that has not greeted for long, so that the next client starts another one."""
-    path = f"{folder_of(home)}/socket"
+    if not _runs_long(home):
+        return False
     try:
-        if time.time() - os.stat(path).st_mtime < HANGING_S:  # noqa: PTH116
-            return False
         lock = platform.lock_folder(folder_of(home), wait=False)
         try:
-            os.unlink(path)  # noqa: PTH108
+            os.unlink(f"{folder_of(home)}/socket")  # noqa: PTH108
         finally:
             os.close(lock)
     except OSError:
