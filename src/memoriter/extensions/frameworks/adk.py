@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoriterMemoryService"]
 
+_AUTHORS = {"User": "user", "Assistant": "agent"}
+
 
 class MemoriterMemoryService(BaseMemoryService):
     """Keeps the memories below one folder. ``overrides`` are settings by their dotted key."""
@@ -112,10 +114,9 @@ class MemoriterMemoryService(BaseMemoryService):
             if (app, user) not in self._open:
                 digest = hashlib.sha256(f"{app}\0{user}".encode()).hexdigest()[:12]
                 place = self._folder / f"{slug(app)}-{slug(user)}-{digest}"
-                (place / "notes").mkdir(parents=True, exist_ok=True)
-                self._open[app, user] = Memory.open(
-                    place / "notes", home=place / "home", overrides=self._overrides
-                )
+                notes, home = place / "notes", place / "home"
+                notes.mkdir(parents=True, exist_ok=True)
+                self._open[app, user] = Memory.open(notes, home=home, overrides=self._overrides)
             return self._open[app, user]
 
 
@@ -134,10 +135,7 @@ def _with_all_words(memory: Memory, query: str) -> list[tuple[str, str, str, str
 def _turns(text: str, author: str) -> list[tuple[str, str]]:
     """Return the turns of a passage with their authors, or the text as it is."""
     parts = re.split(r"(?:^|\n\n)(User|Assistant): ", text)
-    turns = [
-        ("user" if who == "User" else "agent", said)
-        for who, said in zip(parts[1::2], parts[2::2], strict=True)
-    ]
+    turns = [(_AUTHORS[who], said) for who, said in zip(parts[1::2], parts[2::2], strict=True)]
     return turns if turns and not parts[0] else [("user" if author == "owner" else author, text)]
 
 

@@ -64,10 +64,8 @@ class MemoriterProvider(MemoryProvider):
             {"role": "assistant", "content": assistant_content},
         ]
         if self._writes:
-            memory, session = self._opened, session_id or self._session
-            self._workers.submit(
-                lambda: memory.capture_messages(messages or said, session=session, record=True)
-            )
+            memory, key = self._opened, session_id or self._session
+            self._workers.submit(lambda: memory.capture_messages(messages or said, session=key, record=True))
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """Return the tools for the model."""

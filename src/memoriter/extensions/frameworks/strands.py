@@ -54,11 +54,6 @@ class MemoriterStore(MemoryStore):
     async def add_messages(self, messages: list[Message], context: AddMessagesContext | None = None) -> None:
         """Learn from messages. Those that were added before are not counted again."""
         del context
-        said = [
-            {
-                "role": one["role"],
-                "content": "\n".join(block["text"] for block in one["content"] if "text" in block),
-            }
-            for one in messages
-        ]
+        texts = ["\n".join(part["text"] for part in one["content"] if "text" in part) for one in messages]
+        said = [{"role": one["role"], "content": text} for one, text in zip(messages, texts, strict=True)]
         await asyncio.to_thread(self._memory.capture_messages, said, session=self._session, record=True)
