@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 
-from memoriter.store.vectors import scan
+from memoriter import Memory
+from memoriter.store.vectors import scan, sidefiles
+from memoriter.testing import HashEmbedder
+
+QUERIES = [f"heron river{number}" for number in range(0, 80, 9)]
+#: Vectors are in files from this number on.
+LIMITS = scan.ScanLimits(threshold=50, tail_rows=10)
 
 
 @pytest.fixture(autouse=True)
 def use_files_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "LIMITS", scan.ScanLimits(threshold=50, tail_rows=10))
+    monkeypatch.setattr(scan, "LIMITS", LIMITS)
+
+
+def opened(root: Path, home: Path) -> Memory:
+    return Memory.open(root, home=home, embedder=HashEmbedder(), overrides={"search.rerank": False})
+
+
+def answers(memory: Memory) -> list[list[str]]:
+    return [[hit.path for hit in memory.search(query).hits] for query in QUERIES]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, list[list[str]]]:
+    """Return a folder of notes, a closed home with its index, and its answers."""
+    root, home = tmp_path_factory.mktemp("notes"), tmp_path_factory.mktemp("sound") / "home"
+    (root / "memory").mkdir()
+    for number in range(80):
+        text = f"The heron number {number} stands in river{number}.\n"
+        (root / f"memory/{number}.md").write_text(text, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch, opened(root, home) as memory:
+        patch.setattr(scan, "LIMITS", LIMITS)
+        memory.sync()
+        return root, home, answers(memory)
+
+
+@pytest.fixture
+def home(sound: tuple[Path, Path, list[list[str]]], tmp_path: Path) -> Path:
+    return shutil.copytree(sound[1], tmp_path / "state")
 
 
 def damage(file: Path, seed: int) -> None:
@@ -28,43 +62,29 @@ def damage(file: Path, seed: int) -> None:
 @pytest.mark.parametrize("name", ["full", "codes", "bits", "ids"])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_damaged_vector_files_change_no_answer_and_a_sync_replaces_them(
-    name: str, seed: int, note, open_memory, tmp_path: Path
+    name: str, seed: int, home: Path, sound: tuple[Path, Path, list[list[str]]]
 ) -> None:
-    for number in range(80):
-        note(f"memory/{number}.md", f"The heron number {number} stands in river{number}.\n")
-    memory = open_memory()
-    memory.sync()
-    queries = [f"heron river{number}" for number in range(0, 80, 9)]
-    expected = [[hit.path for hit in memory.search(query).hits] for query in queries]
-    memory.close()
-    [file] = (tmp_path / "state").rglob(f"vectors/*/{name}")
+    root, _, expected = sound
+    [file] = home.rglob(f"vectors/*/{name}")
     damage(file, seed)
-    again = open_memory()
-    assert [[hit.path for hit in again.search(query).hits] for query in queries] == expected
-    again.sync(verify=True)
-    [replaced] = (tmp_path / "state").rglob(f"vectors/*/{name}")
-    assert replaced.parent.name != file.parent.name
-    assert [[hit.path for hit in again.search(query).hits] for query in queries] == expected
+    with opened(root, home) as memory:
+        assert answers(memory) == expected
+        memory.sync(verify=True)
+        [replaced] = home.rglob(f"vectors/*/{name}")
+        assert replaced.parent.name != file.parent.name
+        assert answers(memory) == expected
 
 
 def test_damage_that_leaves_the_stats_of_a_file_is_found_by_a_sync_that_verifies(
-    note, open_memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, sound: tuple[Path, Path, list[list[str]]]
 ) -> None:
-    for number in range(80):
-        note(f"memory/{number}.md", f"The heron number {number} stands in river{number}.\n")
-    memory = open_memory()
-    memory.sync()
-    memory.search("heron river7")
-    memory.close()
-    [file] = (tmp_path / "state").rglob("vectors/*/full")
+    [file] = home.rglob("vectors/*/full")
     damage(file, 0)
     # As if the disk had changed the bytes: the record of the last comparison has the stats of now.
-    from memoriter.store.vectors import sidefiles
-
     stats = [sidefiles._stat_of(file.parent / name) for name in sidefiles.FILES]
     (file.parent / "verified").write_text(str(stats).replace("'", '"'))
-    again = open_memory()
-    assert again.search("heron river7").hits[0].path == "memory/7.md"
-    again.sync(verify=True)
-    assert not file.exists()
-    assert again.search("heron river7").hits[0].path == "memory/7.md"
+    with opened(sound[0], home) as memory:
+        assert memory.search("heron river7").hits[0].path == "memory/7.md"
+        memory.sync(verify=True)
+        assert not file.exists()
+        assert memory.search("heron river7").hits[0].path == "memory/7.md"
