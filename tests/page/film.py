@@ -76,7 +76,7 @@ def play(film: Film) -> None:
     film.show(2400)
     page.get_by_role("dialog").get_by_role("button", name="Forget everywhere").click()
     page.locator(".receipt").wait_for()
-    film.show(5000)
+    film.show(5500)
 
 
 def main() -> None:
