@@ -138,7 +138,8 @@ def as_markdown(letter: Letter) -> str:
     def line(text: str) -> str:
         return f"- {' '.join(text.split())}"
 
-    days = f"{_day(letter.since)} to {_day(letter.until)}"
+    dates = (datetime.fromtimestamp(at).astimezone() for at in (letter.since, letter.until))
+    days = " to ".join(f"{date:%Y-%m-%d}" for date in dates)
     return "\n".join(
         [
             f"# The memory, {days}",
@@ -152,7 +153,3 @@ def as_markdown(letter: Letter) -> str:
             *part("Forget?", [line(f"{one.texts[0]} ({one.why}): `{one.fix}`") for one in letter.forget]),
         ]
     )
-
-
-def _day(at: float) -> str:
-    return f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d}"

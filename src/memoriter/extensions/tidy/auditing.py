@@ -138,12 +138,10 @@ def junk_reason(text: str) -> str:
         return "instructions to an agent"
     if QUESTION.search(text.lower().strip()):
         return "a question"
-    is_short = len(text.split()) < 6  # reading a statement takes longer than all of the above
-    if (is_short and len(statement(text).sequence) < 2) or text.rstrip().endswith(
-        (":", "：", "…", "...", ",", "，")
-    ):
+    if text.rstrip().endswith((":", "：", "…", "...", ",", "，")):
         return "a fragment"
-    return ""
+    # Reading a statement takes longer than all of the above.
+    return "a fragment" if len(text.split()) < 6 and len(statement(text).sequence) < 2 else ""
 
 
 def _expired(entries: Iterable[Entry], now: float) -> Iterator[AuditFinding]:
