@@ -1924,4 +1924,6 @@ export interface WaitingNote {
   /** Changes with the text. Send it with `notes.put`. None: it was removed. */
   version: string | null
   mtime: number | null
+  /** Who wrote it, such as `tool:NAME` with the name of a token. */
+  source: string
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
-from gateways import Running, ask
+from gateways import Running, Start, ask
 from starlette.routing import Mount, Route
 
 from memoriter import __version__
@@ -170,6 +171,22 @@ def test_only_admin_callers_speak_for_the_owner(gateway: Running) -> None:
         captured = ask(gateway.caller(granted), "capture", messages=[message], session=granted)  # type: ignore[arg-type]
         trust[granted] = captured["remembered"][0]["memory"]["trust"]
     assert trust == {"write": "agent", "admin": "owner"}
+
+
+def test_a_note_that_waits_names_the_token_that_wrote_it(start: Start) -> None:
+    gateway = start(entries__approval="agent")
+    caller = gateway.client(gateway.gateway.tokens.create("write", name="Cursor two")[1])
+    ask(caller, "memory_save", content="The bakery opens at six")
+    ask(caller, "memory_save", content="The ferry runs hourly", title="Ferry", category="town")
+    waiting = ask(gateway.caller(), "notes.waiting")["notes"]
+    assert {one["source"] for one in waiting} == {"tool:Cursor two"}
+
+
+def test_the_text_of_a_note_that_waits_cannot_name_another_writer(start: Start, workspace: Path) -> None:
+    note = '---\ntrust: "agent"\napproval: "pending"\n---\n\nmade_by: "tool:Bob"\n'
+    (workspace / "memory" / "claims.md").write_text(note)
+    gateway = start(entries__approval="agent")
+    assert [one["source"] for one in ask(gateway.caller(), "notes.waiting")["notes"]] == ["tool"]
 
 
 def test_editing_an_entry_that_has_changed_is_409(gateway: Running) -> None:

@@ -205,6 +205,19 @@ def test_rows_are_selected_with_x_and_sorted_by_their_headings(gateway: Served, 
     assert "sort=importance" in page.url
 
 
+def test_a_waiting_note_names_its_writer(gateway: Served, visit: Visit) -> None:
+    for entry in gateway.ask("entries.list", states=["staged"])["entries"]:
+        gateway.ask("entries.reject", ids=[entry["id"]])
+    made = gateway.ask("tokens.create", access="write", name="Cursor")
+    headers = {"Authorization": f"Bearer {made['token']}"}
+    gateway.client.post(
+        "/v1/agents/main/memory_save", json={"content": "The mill is closed"}, headers=headers
+    )
+    card = visit(gateway, INBOX).page.locator(".inbox-card")
+    expect(card).to_contain_text("The mill is closed")
+    expect(card).to_contain_text("(Cursor)")
+
+
 def test_waiting_notes_are_approved_edited_and_rejected(gateway: Served, visit: Visit) -> None:
     for title in ("Ferry", "Prices", "Door"):
         gateway.ask("memory_save", content=f"{title} notes of the agent", title=title, category="town")

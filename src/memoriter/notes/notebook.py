@@ -90,10 +90,12 @@ class Notebook:
         category: str | None = None,
         *,
         trust: Trust = "owner",
+        made_by: str = "",
     ) -> Saved:
         """Write a note: into the author's log of the day, or with a category into `memory/<category>/<title>.md`.
 
-        Without a category, a tag that is the name of a folder in `memory/` is used as the category.
+        Without a category, a tag that is the name of a folder in `memory/` is used as the category. A note that waits
+        for approval says who it was made by, such as `tool:NAME`.
         """
         text, left_out = _clean_block(content)
         if not text:
@@ -104,27 +106,36 @@ class Notebook:
             (tag for tag in tags if self._is_category(tag)), None
         )
         if folder:
-            saved = self._save_item(folder, title or _first_words(text), text, tags, trust)
+            saved = self._save_item(folder, title or _first_words(text), text, tags, trust, made_by)
         else:
-            saved = self.log(text, title, tags, trust=trust)
+            saved = self.log(text, title, tags, trust=trust, made_by=made_by)
         waits = sentence("note.pending") if self.holds_agents and trust == "agent" else ""
         note = " ".join(filter(None, (left_out, waits))) or None
         return Saved(saved.path, saved.start_line, saved.end_line, saved.already, note)
 
-    def log(self, text: str, title: str = "", tags: Sequence[str] = (), *, trust: Trust = "owner") -> Saved:
+    def log(
+        self,
+        text: str,
+        title: str = "",
+        tags: Sequence[str] = (),
+        *,
+        trust: Trust = "owner",
+        made_by: str = "",
+    ) -> Saved:
         """Append a text to the log of the day."""
         now = self.now()
         section = block(f"## {now:%H:%M} {title}".rstrip(), text, _tags(tags))
-        return self.add_to_log(f"{now:%Y-%m-%d}", section, needle=text, trust=trust)
+        return self.add_to_log(f"{now:%Y-%m-%d}", section, needle=text, trust=trust, made_by=made_by)
 
-    def add_to_log(self, day: str, section: str, *, needle: str, trust: Trust) -> Saved:
+    def add_to_log(self, day: str, section: str, *, needle: str, trust: Trust, made_by: str = "") -> Saved:
         """Append a section to the log of a day, unless the log already contains ``needle``.
 
         A log with another trust is skipped. This also applies to `memory/YYYY-MM-DD.md`, because an agent may have
         created it.
         """
         owners, mark = trust == "owner", self.approval_of(trust)
-        head = f"# {day}\n" if owners else f"{front_matter(trust=trust, approval=mark)}\n# {day}\n"
+        front = front_matter(trust=trust, approval=mark, made_by=mark and made_by)
+        head = f"# {day}\n" if owners else f"{front}\n# {day}\n"
         log = self.path_of(day)
         names = [*([f"{log}.md"] if owners else []), *_numbered_names(f"{log}-{mark or trust}")]
         return _save_in_first(
@@ -156,12 +167,13 @@ class Notebook:
         start, end = _find_lines(needle if already else section, text) or (1, 1)
         return Saved(path, start, end, already)
 
-    def _save_item(self, category: str, title: str, text: str, tags: Sequence[str], trust: Trust) -> Saved:
+    def _save_item(
+        self, category: str, title: str, text: str, tags: Sequence[str], trust: Trust, made_by: str
+    ) -> Saved:
         now = self.now()
         mark, pending = None if trust == "owner" else trust, self.approval_of(trust)
-        front = front_matter(
-            title=title, tags=list(tags), created=f"{now:%Y-%m-%d}", trust=mark, approval=pending
-        )
+        states = {"trust": mark, "approval": pending, "made_by": pending and made_by}
+        front = front_matter(title=title, tags=list(tags), created=f"{now:%Y-%m-%d}", **states)
         head = f"{front}\n# {title}\n"
 
         def save(path: str) -> Saved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from pydantic import AliasChoices, Field
@@ -71,7 +72,9 @@ def memory_save(call: Call[SaveArguments]) -> SavedJson:
     comes up. With a category it goes to memory/<category>/<title>.md, otherwise to the day's log.
     """
     asked = call.arguments
-    saved = call.memory.save(asked.content, asked.title, asked.tags, asked.category, trust="agent")
+    saved = call.memory.save(
+        asked.content, asked.title, asked.tags, asked.category, trust="agent", made_by=call.source
+    )
     return SavedJson.of(saved)
 
 
@@ -158,16 +161,25 @@ class ReadResult(Shape):
     trust: Trust | None = None
 
 
+#: The field of the front matter, and not a line of the text.
+_MADE_BY = re.compile(r'---\n(?:(?!---).*\n)*?made_by: "(.*)"\n')
+
+
 class WaitingNoteJson(NoteTextJson):
     """A note that waits for approval."""
 
     mtime: float | None = None
+    source: str = Field(
+        default="tool", description="Who wrote it, such as `tool:NAME` with the name of a token."
+    )
 
     @classmethod
     def of(cls, memory: Memory, path: str) -> WaitingNoteJson:
         """Return the text and the time of a note."""
         shown = cls.model_validate(memory.notes.text(path))
-        return shown.model_copy(update={"mtime": memory.notes.get(path).mtime})
+        made = _MADE_BY.match(shown.text)
+        source = made[1] if made else "tool"
+        return shown.model_copy(update={"mtime": memory.notes.get(path).mtime, "source": source})
 
 
 class WaitingResult(Shape):

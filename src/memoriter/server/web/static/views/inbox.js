@@ -110,7 +110,7 @@ export function inboxView(main) {
       invisibleWarning(note.path, note.text),
       el("div", { class: "statement note-words", tabindex: "0" }, note.text.replace(FRONT_MATTER, "").trim()),
       facts([
-        [t("inbox.writer"), t("inbox.writer.of", { who: t("by.tool"), agent: agent() })],
+        [t("inbox.writer"), t("inbox.writer.of", { who: sourceName(note.source), agent: agent() })],
         [t("entry.created"), when(note.mtime)],
         [t("inbox.why"), el("span", { class: "why-waits" }, t("inbox.waits"))],
       ]),
