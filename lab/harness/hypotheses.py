@@ -19,12 +19,14 @@ from pathlib import Path
 from typing import Any
 
 import memoriter
-from lab.harness.answers import ask, lines_of
+from lab.harness.answers import ask
 
 PROMPT = (
     "Answer the question from these lines of earlier conversations with the user. "
     "If they do not say it, answer that the information is not there.\n\n{lines}\n\n{day}Question: {question}\nAnswer:"
 )
+#: Characters of a token in English dialogue.
+CHARS_PER_TOKEN = 4
 #: The days of sessions and what was said on them, in order.
 Sessions = Sequence[tuple[str, list[str]]]
 
@@ -38,6 +40,17 @@ def open_sessions(folder: Path, sessions: Sessions) -> memoriter.Memory:
     memory = memoriter.open(folder, home=folder / "home")
     memory.sync()
     return memory
+
+
+def lines_of(memory: memoriter.Memory, question: str, budget: int) -> str:
+    """Return the lines of a search that fit into the budget of tokens, each with its day."""
+    kept, left = list[str](), budget * CHARS_PER_TOKEN
+    for hit in memory.search(question, max_results=20).hits:
+        line = f"[{hit.date}] {' '.join(hit.snippet.split())}"
+        if len(line) <= left:
+            kept.append(line)
+            left -= len(line) + 1
+    return "\n".join(kept)
 
 
 def answers(

@@ -119,26 +119,35 @@ def run_group(
 ) -> None:
     """Index one group and ask its questions."""
     by_path = write_notes(place, items)
-    with tempfile.TemporaryDirectory(prefix=f"{peer.name}-") as state:
-        arguments = [str(place.resolve()), state, server.url, MODEL, str(server.dimensions)]
-        driver = Driver([*peer.command(), *arguments], peer.environment(), place / f"{peer.name}.log")
-        try:
-            driver.ask({"op": "start"})
-            start = _cost(peer, driver, server)
-            driver.ask({"op": "index"})
-            indexed = _cost(peer, driver, server)
-            driver.ask({"op": "search", "query": queries[0].text, "limit": LIMIT})
-            warm = _cost(peer, driver, server)
-            for query in queries:
-                paths = driver.ask({"op": "search", "query": query.text, "limit": LIMIT})["paths"]
-                tally.add(query, expand([by_path[path]] for path in paths if path in by_path))
-            end = _cost(peer, driver, server)
-        finally:
-            driver.close()
+    with (
+        tempfile.TemporaryDirectory(prefix=f"{peer.name}-") as state,
+        open_peer(peer, place, state, server) as driver,
+    ):
+        start = _cost(peer, driver, server)
+        driver.ask({"op": "index"})
+        indexed = _cost(peer, driver, server)
+        driver.ask({"op": "search", "query": queries[0].text, "limit": LIMIT})
+        warm = _cost(peer, driver, server)
+        for query in queries:
+            paths = driver.ask({"op": "search", "query": query.text, "limit": LIMIT})["paths"]
+            tally.add(query, expand([by_path[path]] for path in paths if path in by_path))
+        end = _cost(peer, driver, server)
     tally.items += len(items)
     tally.index_s += indexed[0] - start[0]
     tally.search_s += end[0] - warm[0]
     tally.rss_mb = max(tally.rss_mb, end[1])
+
+
+@contextmanager
+def open_peer(peer: Peer, place: Path, state: str, server: Server) -> Iterator[Driver]:
+    """Run a peer over the notes of a folder."""
+    arguments = [str(place.resolve()), state, server.url, MODEL, str(server.dimensions)]
+    driver = Driver([*peer.command(), *arguments], peer.environment(), place / f"{peer.name}.log")
+    try:
+        driver.ask({"op": "start"})
+        yield driver
+    finally:
+        driver.close()
 
 
 def _cost(peer: Peer, driver: Driver, server: Server) -> tuple[float, float]:
