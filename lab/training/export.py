@@ -20,8 +20,10 @@ from lab.training import manifest
 from lab.training.config import Config
 
 _MICROSOFT = "com.microsoft"
-#: The reranker's word vectors, after their norm: an output of its graph and an input of the reader's.
+#: The reranker's word vectors, after their norm: the output of words.onnx and an input of the reader's graph.
 WORDS = "norm"
+#: Bytes of a table from which on words.onnx leaves it in model.onnx.
+MIN_SHARED = 4096
 
 
 class Graph:
@@ -357,22 +359,30 @@ def run_reader(out: Path, target: Path, reranker: Path, layers: int, config: Con
 
 
 def share_words(folder: Path) -> None:
-    """Make the reranker's word vectors an output of its graph. The reader reads them."""
+    """Write words.onnx: the reranker's graph up to its word vectors, which the reader reads.
+
+    onnxruntime computes a whole graph, whichever output is asked for. The tables stay in model.onnx, and the new graph
+    names their places there.
+    """
     import onnx
+    from onnx.external_data_helper import set_external_data
     from onnx.utils import Extractor
 
-    path = folder / "model.onnx"
-    whole = onnx.load(str(path))
-    if any(output.name == WORDS for output in whole.graph.output):
-        return
-    width = next(list(t.dims)[1] for t in whole.graph.initializer if t.name == "position")
-    words = onnx.helper.make_tensor_value_info(WORDS, onnx.TensorProto.FLOAT, ["batch", "length", width])
-    whole.graph.output.append(words)
-    inputs = [each.name for each in whole.graph.input]
-    onnx.save(Extractor(whole).extract_model(inputs, ["logit", WORDS]), str(path))
+    data = (folder / "model.onnx").read_bytes()
+    whole = onnx.load_model_from_string(data)
+    if all(output.name != WORDS for output in whole.graph.output):
+        width = next(list(t.dims)[1] for t in whole.graph.initializer if t.name == "position")
+        shape = ["batch", "length", width]
+        whole.graph.output.append(onnx.helper.make_tensor_value_info(WORDS, onnx.TensorProto.FLOAT, shape))
+    words = Extractor(whole).extract_model(["input_ids", "token_type_ids"], [WORDS])
+    del words.graph.value_info[:]
+    for table in words.graph.initializer:
+        if len(table.raw_data) >= MIN_SHARED:
+            set_external_data(table, "model.onnx", data.index(table.raw_data), len(table.raw_data))
+            table.ClearField("raw_data")
+    (folder / "words.onnx").write_bytes(words.SerializeToString())
     stored = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-    stored["files"]["model.onnx"]["sha256"] = manifest.digest(path)
-    stored["outputs"] = ["logit", WORDS]
+    stored["files"]["words.onnx"] = {"sha256": manifest.digest(folder / "words.onnx")}
     manifest.write(folder, stored)
 
 

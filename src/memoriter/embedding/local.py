@@ -128,19 +128,10 @@ def open_session(path: Path, threads: int = 1) -> Any:
         raise EmbedderUnavailable(f"{path} cannot be loaded: {first_line(error)}") from error
 
 
-def only_requested() -> Any:
-    """Return options of a run that computes only what the requested outputs need."""
-    import onnxruntime as ort
-
-    options = ort.RunOptions()
-    options.only_execute_path_to_fetches = True
-    return options
-
-
-def run(session: Any, output: str, feeds: dict[str, Any], options: Any = None) -> Any:
+def run(session: Any, output: str, feeds: dict[str, Any]) -> Any:
     """Return one output of a graph."""
     try:
-        return session.run([output], feeds, options)[0]
+        return session.run([output], feeds)[0]
     except Exception as error:
         # onnxruntime's own errors share no public base class.
         raise EmbeddingError(f"the model failed on a text: {first_line(error)}") from error

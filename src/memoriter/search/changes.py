@@ -53,7 +53,7 @@ ACROSS = 0.25
 MAX_LOG_ODDS, NO_NEIGHBOUR = 7.0, 0.2
 #: A pair is read only if it would be about the same with this probability of the judge, and has this cosine. Four in
 #: five have not.
-PLAUSIBLE, MIN_COSINE = 0.88, 0.3
+PLAUSIBLE, MIN_COSINE = 0.8, 0.3
 #: Two statements that share this part of the longer one at their ends differ in one value: "I like tea" and "I like
 #: jazz". The reader believes too often that there is only one, so it does not decide.
 FRAME = 0.34
@@ -64,7 +64,9 @@ NEWS, UNSURE = 1.5, 0.4
 #: and the nearness, in which words in common count, that marks a line with a lower cosine.
 NEAR, MARKED = 0.4, 0.43
 #: A line that is not so near comes along only if it answers the question. Four in five of the others are unrelated.
-NEARBY = 0.46
+#: If the judge sees a change, the line must only be about the question: the logit of its answer is above the second
+#: number. "The French press is broken" hardly answers how coffee is made.
+NEARBY, TELLS = 0.46, -3.0
 
 
 Change = Literal["retired", "probable", ""]

@@ -20,31 +20,28 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter import logs
 from memoriter.embedding import local
 from memoriter.embedding.lookup import bundled_model
 from memoriter.errors import EmbedderUnavailable, EmbeddingError, first_line
-from memoriter.records import Part
+from memoriter.records import Chunk, Part
 from memoriter.search.rank import Scored
 from memoriter.sentences import sentence
 from memoriter.text import snippet
 from memoriter.text.tokens import to_simplified, width
-
-if TYPE_CHECKING:
-    from memoriter.records import Chunk
 
 log = logs.get("search")
 
 BUNDLED = Path(__file__).parent / "models" / "memoriter-rerank-1"
 
 #: Tokens that are read in one search: many short lines or a few long ones. Long texts gain least from more of them.
-READ_TOKENS = 300
+READ_TOKENS = 250
 #: The least and the largest number of candidates, whatever their length.
-MIN_CANDIDATES, CANDIDATES = 6, 24
+MIN_CANDIDATES, CANDIDATES = 3, 24
 #: Candidates are read if meaning and words together are worth this, and not so far behind the best. A paraphrase in
 #: Chinese is often worth only 0.15. If none is left, nothing matches.
 MIN_VALUE, MAX_BEHIND = 0.12, 0.3
@@ -168,7 +165,7 @@ class _Model:
             raise EmbedderUnavailable(f"{path} has no [CLS] and [SEP]")
         self._first, self._separator = first, separator
         self._session = local.open_session(folder / "model.onnx")
-        self._options = local.only_requested()
+        self._words = folder / "words.onnx"
 
     def start(self, query: str, limit: int) -> list[int]:
         """Return the tokens before a text."""
@@ -179,26 +176,34 @@ class _Model:
 
         A dynamic int8 graph scales by all pairs of a batch, so only a single pair always has the same logit.
         """
-        found, _ = self._run("logit", start, text, TEXT_TOKENS)
-        return finite(found)
+        feeds = self._feeds(start, text, TEXT_TOKENS)
+        return finite(local.run(self._session, "logit", feeds))
 
     def words(self, first: str, second: str, limit: int) -> tuple[Any, Any]:
-        """Return the word vectors of a pair, which enter the first layer, and their mask."""
-        return self._run("norm", self.start(first, limit), second, limit)
+        """Return the word vectors of a pair, which enter the first layer, and their mask.
 
-    def _run(self, output: str, start: Sequence[int], text: str, limit: int) -> tuple[Any, Any]:
+        A graph of its own computes them, since onnxruntime computes all layers for any output of the whole one.
+        """
+        feeds = self._feeds(self.start(first, limit), second, limit)
+        mask = feeds.pop("attention_mask")
+        return local.run(self._word_session, "norm", feeds), mask
+
+    @cached_property
+    def _word_session(self) -> Any:
+        return local.open_session(self._words)
+
+    def _feeds(self, start: Sequence[int], text: str, limit: int) -> dict[str, Any]:
         import numpy as np
 
         ids = [*start, *self._tokens(text, limit), self._separator]
         kinds = np.zeros((1, len(ids)), dtype=np.int64)
         kinds[0, len(start) :] = 1
         mask = np.ones((1, len(ids)), dtype=np.int64)
-        feeds = {
+        return {
             "input_ids": np.asarray([ids], dtype=np.int64),
             "attention_mask": mask,
             "token_type_ids": kinds,
         }
-        return local.run(self._session, output, feeds, self._options), mask
 
     def _tokens(self, text: str, limit: int) -> list[int]:
         return self._tokenizer.tokens(local.well_formed(text))[:limit]
@@ -213,13 +218,14 @@ def finite(output: Any) -> float:
 
 
 def verify(folder: Path) -> None:
-    """Compare the model of a folder with its manifest."""
+    """Compare the files of a folder with its manifest."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
-        digest = manifest["files"]["model.onnx"]["sha256"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        digests = {name: file["sha256"] for name, file in manifest["files"].items()}
+    except (AttributeError, OSError, ValueError, KeyError, TypeError) as error:
         raise EmbedderUnavailable(f"the model folder {folder} has no valid manifest.json") from error
-    local.verify(folder / "model.onnx", digest)
+    for name, digest in digests.items():
+        local.verify(folder / name, digest)
 
 
 class PairCache:
