@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -201,13 +201,26 @@ def test_a_recall_leaves_out_only_the_replaced_notes_of_an_external_engine() -> 
         other,
         hit("I live in Leipzig", "2026-03-01"),
     )
-    notes, *_ = judge_together(
+    notes = judge_together(
         "where do I live?", Answer(found, "qmd", ""), FoundEntries(()), Lookup(contradicts)
     )
     assert [note.confidence for note in notes] == [None, None, 0.0]
 
 
 JUDGE = reader()
+
+
+@dataclass
+class Certain:
+    """A judge that says the same of every pair."""
+
+    chance: float
+
+    def out_of_date(self, earlier: str, later: str) -> float:
+        return self.chance
+
+    def problem(self) -> None:
+        return None
 
 
 def near(one: Hit, cosine: float) -> Hit:
@@ -226,7 +239,7 @@ def test_a_newer_line_of_an_agent_comes_along_behind_the_owners() -> None:
         assert found[-1].superseded_by is None or trust == "owner"
 
 
-def test_newer_lines_are_looked_for_behind_the_first_hits_that_may_be_recalled() -> None:
+def test_newer_lines_are_looked_for_near_every_hit_that_may_be_recalled() -> None:
     hits = [
         replace(
             hit(f"Note {number} about lunch", f"2026-03-0{number}", f"memory/{number}.md"), confidence=sure
@@ -240,7 +253,7 @@ def test_newer_lines_are_looked_for_behind_the_first_hits_that_may_be_recalled()
         return []
 
     refresh("what is for lunch?", hits, Lookup(contradicts, find_similar, JUDGE))
-    assert asked == ["Note 1 about lunch", "Note 2 about lunch"]
+    assert asked == ["Note 1 about lunch", "Note 2 about lunch", "Note 4 about lunch"]
     asked.clear()
     refresh("thanks", [replace(hits[0], confidence=0.01)], Lookup(contradicts, find_similar, JUDGE))
     assert asked == []
@@ -303,9 +316,36 @@ def test_a_newer_line_that_is_not_near_comes_along_if_it_answers() -> None:
             (old,),
             Lookup(contradicts, lambda _line, _hit: [near(told, 0.4)], JUDGE, lambda _q, _l, sure=sure: sure),
         )
-        for sure in (-2.0, 2.0)
+        for sure in (-4.0, -2.0)
     ]
     assert [len(hits) for hits in found] == [1, 2]
+
+
+def test_the_newest_of_three_lines_that_replace_each_other_comes_first() -> None:
+    first = hit("I take the tram to work", "2026-03-01")
+    second = hit("I no longer take the tram to work, I cycle", "2026-05-01", "memory/b.md")
+    third = hit("I stopped cycling to work, I walk now", "2026-07-01", "memory/c.md")
+    newer = {first.snippet: second, second.snippet: third}
+
+    def find_similar(line: str, _hit: Hit) -> list[Hit]:
+        return [near(newer[line], 0.8)] if line in newer else []
+
+    found = refresh("how do I get to work?", (first,), Lookup(contradicts, find_similar, Certain(0.99)))
+    assert [one.snippet for one in found] == [third.snippet, second.snippet, first.snippet]
+    assert {one.confidence for one in found} == {0.5}
+
+
+def test_a_newer_line_enters_a_prompt_with_the_older_one_even_if_only_one_may(
+    open_memory: OpenMemory,
+) -> None:
+    memory = open_memory(embedding__provider="local", search__rerank=True)
+    memory.remember("I take the tram to work")
+    memory.remember("The tram pass is cancelled, since June it is the bicycle", trust="agent")
+    recalled = memory.recall("how do I get to work?", entries=1).lines
+    assert [(line.text, bool(line.date)) for line in recalled] == [
+        ("I take the tram to work", True),
+        ("The tram pass is cancelled, since June it is the bicycle", True),
+    ]
 
 
 def test_a_newer_line_in_another_language_needs_no_words_in_common() -> None:
@@ -315,16 +355,6 @@ def test_a_newer_line_in_another_language_needs_no_words_in_common() -> None:
     lookup = Lookup(contradicts, lambda _line, _hit: [near(other, 0.5), near(told, 0.41)], JUDGE)
     found = refresh("do we get a discount on the season ticket?", (old,), lookup)
     assert [one.snippet for one in found] == [told.snippet, old.snippet]
-
-
-class Unsure:
-    """A judge that cannot tell whether a line changes another."""
-
-    def out_of_date(self, earlier: str, later: str) -> float:
-        return 0.4
-
-    def problem(self) -> None:
-        return None
 
 
 def test_of_two_lines_that_answer_a_newer_one_that_is_hardly_a_change_is_not_first_if_it_answers_less() -> (
@@ -339,7 +369,9 @@ def test_of_two_lines_that_answer_a_newer_one_that_is_hardly_a_change_is_not_fir
 
     def order(logit: float) -> list[str]:
         logits = {old.snippet: 3.0, told.snippet: logit}
-        lookup = Lookup(contradicts, lambda _line, _hit: [newer], Unsure(), lambda _query, line: logits[line])
+        lookup = Lookup(
+            contradicts, lambda _line, _hit: [newer], Certain(0.4), lambda _query, line: logits[line]
+        )
         return [one.snippet for one in refresh("what are we using Redis for?", (old, told), lookup)]
 
     assert order(1.0) == [old.snippet, told.snippet]

@@ -9,6 +9,7 @@ from memoriter import Memory
 from memoriter.engines.builtin import BuiltinEngine
 from memoriter.search.rank import keyword_leg
 from memoriter.store import Filter, Index
+from memoriter.text import query_terms
 
 
 class Earlier:
@@ -48,3 +49,24 @@ def test_an_unproposed_chunk_may_contain_a_term_only_if_the_limit_was_reached(
     few, all_ = (keyword_leg(index, ["tea"], limit=limit, where=Filter()) for limit in (3, 10))
     assert [few.may_contain(row) for row in rows.values()] == [True] * 5
     assert {path for path, row in rows.items() if not all_.may_contain(row)} == {"memory/other.md"}
+
+
+def test_words_that_a_paraphrase_shares_by_chance_count_less_than_their_share(
+    open_memory: Callable[[], Memory], note: Callable[[str, str], Path]
+) -> None:
+    for number, line in enumerate(
+        ("A red kettle.", "A red heron.", "The lake froze.", "Tea.", "Rain.", "Snow.")
+    ):
+        note(f"memory/{number}.md", f"{line}\n")
+    memory = open_memory()
+    memory.sync()
+    assert isinstance(memory._parts.engine, BuiltinEngine)
+    index = memory._parts.engine.index
+    row = index.stored_of("memory/0.md")[0].rowid
+
+    def per_share(query: str) -> float:
+        leg = keyword_leg(index, query_terms(query), limit=10, where=Filter())
+        return leg.evidence[row] / leg.coverage(query_terms("red kettle"))
+
+    assert per_share("red kettle") > 0.9
+    assert per_share("a kettle, red, that whistles when the water on the stove boils in the morning") < 0.5

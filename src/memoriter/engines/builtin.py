@@ -25,7 +25,7 @@ from memoriter.records import (
     SyncBudget,
     SyncReport,
 )
-from memoriter.search import Found
+from memoriter.search import Found, Searcher
 from memoriter.search.shape import shows_citations
 from memoriter.sentences import join, sentence
 from memoriter.sessions.scope import ScopeCheck
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
     from memoriter.index.sync import Indexer
     from memoriter.notes.workspace import Workspace
-    from memoriter.search import Searcher
     from memoriter.store import Index
 
     Remake = Callable[[str], Choice | None]

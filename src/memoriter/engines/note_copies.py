@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,7 +55,7 @@ class NoteCopies:
             self._engine.purge()
         if not dry_run and self._trust == "owner":
             for note in filter(Path.is_file, self._deleted.rglob("*")):
-                said = normal_form(note.read_text("utf-8", "replace"))
+                said = normal_form(_text_of(note))
                 if any(form in said for form in map(normal_form, texts) if form):
                     durable.remove(note)
         return result.lines, (*result.left, *self._left())
@@ -78,3 +80,12 @@ class NoteCopies:
                 if hit.explain.coverage >= ALL_WORDS:
                     places[f"{hit.path}#L{hit.start_line}-L{hit.end_line}"] = None
         return tuple(sorted(places)), complete
+
+
+def _text_of(note: Path) -> str:
+    """Return the text of a deleted note or transcript. Lines of a transcript may escape letters."""
+    text = note.read_text("utf-8", "replace")
+    if note.suffix != ".jsonl":
+        return text
+    plain = re.sub(r"(?:\\u[0-9a-fA-F]{4})+", lambda found: json.loads(f'"{found[0]}"'), text)
+    return plain.replace(r"\n", " ").replace(r"\"", '"')

@@ -30,7 +30,9 @@ from memoriter.records import (
     Answer,
     Considered,
     Entry,
+    EntryHit,
     EntryType,
+    Hit,
     Part,
     Recall,
     Trust,
@@ -38,7 +40,7 @@ from memoriter.records import (
     is_trusted_like,
 )
 from memoriter.search.freshness import Lookup, asks_about_the_past
-from memoriter.search.when import ended_plan, label_plans, past_question
+from memoriter.search.when import label_plans, past_question
 from memoriter.sentences import sentence
 from memoriter.sessions.messages import turns_of_messages
 from memoriter.text import estimate_tokens, query_terms
@@ -50,7 +52,6 @@ from memoriter.text.words import normal_form, split_sentences
 
 if TYPE_CHECKING:
     from memoriter.entries import Entries
-    from memoriter.records import EntryHit, Hit
 
 #: Maximum number of characters of a query, and of the user's message.
 MAX_QUERY_CHARS = 1_000
@@ -114,18 +115,21 @@ class Candidate:
     #: The reason why it must not enter the prompt.
     refused: str = ""
     trust: Trust = "owner"
+    #: The place of a newer line about the same thing, which enters even if enough lines have entered.
+    newer: str = ""
 
 
-def of_entry(hit: EntryHit, show_places: bool, least: float, *, dated: bool = False) -> Candidate:
+def of_entry(hit: Hit, found: EntryHit, show_places: bool, least: float, *, dated: bool = False) -> Candidate:
     """Return an entry as a candidate; it is refused if untrusted, or below the minimum confidence."""
-    refused = sentence("recall.untrusted_memory") if hit.entry.trust == "untrusted" else ""
-    found = entry_as(hit.entry, hit.score, hit.explain.parts, show_places)
-    if dated or hit.before:
-        found = _dated(found, hit.entry)
-    if hit.entry.superseded_by:
-        until = f"{hit.entry.day} to {local_day(hit.entry.updated_at)}"
-        found = replace(found, line=replace(found.line, date=until))
-    return replace(found, refused=refused or _weakness(hit.confidence, least))
+    entry = found.entry
+    refused = sentence("recall.untrusted_memory") if entry.trust == "untrusted" else ""
+    one = entry_as(entry, hit.score, hit.explain.parts, show_places)
+    if dated or found.before:
+        one = _dated(one, entry)
+    if entry.superseded_by:
+        until = f"{entry.day} to {local_day(entry.updated_at)}"
+        one = replace(one, line=replace(one.line, date=until))
+    return replace(one, refused=refused or _weakness(hit.confidence, least))
 
 
 def entry_as(entry: Entry, score: float, parts: tuple[Part, ...], show_places: bool) -> Candidate:
@@ -170,14 +174,14 @@ def _weakness(confidence: float | None, least: float) -> str:
 
 
 def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Sort candidates, best first. An entry that says all of a better note comes before it, because it is shorter."""
-    scores = {one.ref: one.score for one in candidates}
+    """Return candidates in their order. An entry that says all of a better note comes before it: it is shorter."""
+    places = {one.ref: place for place, one in enumerate(candidates)}
     entries = [one for one in candidates if one.kind == "entry" and not one.refused]
     for note in (one for one in candidates if one.kind == "note" and not one.refused):
         for entry in entries:
             if is_said(note, [entry]):
-                scores[entry.ref] = max(scores[entry.ref], note.score)
-    return sorted(candidates, key=lambda one: (-scores[one.ref], one.kind))
+                places[entry.ref] = min(places[entry.ref], places[note.ref])
+    return sorted(candidates, key=lambda one: (places[one.ref], one.kind))
 
 
 def is_said(one: Candidate, chosen: Sequence[Candidate]) -> bool:
@@ -341,26 +345,20 @@ class Injector:
             found = search(query)
             if asked := past_question(query, today):
                 then = search(asked.text, as_of=end_of_day(asked.day))
-                hits = {hit.entry.id: hit for hit in (*then.hits, *found.hits)}
-                found = replace(found, hits=tuple(hits.values()))
-        notes, entries, dated = judge_together(query, answer, found, self.lookup)
-        least = needed_confidence(budget.min_confidence, [*notes, *entries])
-        past = asks_about_the_past(query)
-        candidates = [
-            *(
-                _aged(of_note(hit, show_places, least(hit), dated=dated), hit.planned, past=past)
-                for hit in label_plans(notes, today)
-            ),
-            *(
-                _aged(
-                    of_entry(hit, show_places, least(hit), dated=dated),
-                    ended_plan(hit.entry, today),
-                    past=past,
-                )
-                for hit in entries
-            ),
-        ]
-        return candidates, answer.degraded or found.degraded
+                both = {hit.entry.id: hit for hit in (*then.hits, *found.hits)}
+                found = replace(found, hits=tuple(both.values()))
+        hits = label_plans(judge_together(query, answer, found, self.lookup), today)
+        least, past = needed_confidence(budget.min_confidence, hits), asks_about_the_past(query)
+        dated = any(hit.newer for hit in hits)
+
+        def candidate(hit: Hit) -> Candidate:
+            if hit.entry is None:
+                one = of_note(hit, show_places, least(hit), dated=dated)
+            else:
+                one = of_entry(hit, hit.entry, show_places, least(hit), dated=dated)
+            return replace(_aged(one, hit.planned, past=past), newer=(hit.newer or "").removeprefix("entry:"))
+
+        return [candidate(hit) for hit in hits], answer.degraded or found.degraded
 
     def brief(
         self,
@@ -426,7 +424,8 @@ class Injector:
                 wider = render(lines, recall_id, language)
                 said = one.kind == "note" and is_said(one, chosen)
                 reason = sentence("recall.duplicate") if said else ""
-                reason = reason or ("" if left[one.kind] else sentence("recall.enough"))
+                is_newer = any(each.newer == one.ref for each in chosen)
+                reason = reason or ("" if left[one.kind] > 0 or is_newer else sentence("recall.enough"))
                 reason = reason or ("" if _fits(wider, budget) else sentence("recall.no_room"))
                 if not reason:
                     chosen, text = [*chosen, one], wider

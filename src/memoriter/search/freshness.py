@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, islice
@@ -41,6 +41,7 @@ from memoriter.search.changes import (
     PROBABLE,
     RULED_OUT,
     SAME,
+    TELLS,
     UNSURE,
     Judge,
     about_the_same,
@@ -61,14 +62,16 @@ Contradicts = Callable[[str, str], bool]
 Answer = Callable[[str, str], float]
 #: Returns the hits nearest to the line of a hit, with the cosine and the words in common.
 FindSimilar = Callable[[str, Hit], Sequence[Hit]]
+#: The number of the newer statement, by that of the older one.
+_Pairs = Mapping[int, int]
 
 #: Hits that are compared with each other.
 COMPARED = 8
 #: Two sentences that each have more words of their own are not about the same.
 MAX_WORDS = 24
 
-#: The hits that newer lines are looked for, and the least confidence of the first one and of the others.
-CHASED, MIN_FIRST, MIN_CHASED = 3, 0.05, 0.2
+#: The least confidence of a hit that newer lines are looked for: of the first one, and of the others.
+MIN_FIRST, MIN_CHASED = 0.05, 0.2
 #: The hits that may answer by a change.
 NEWEST = 2
 #: The number of lines near a hit, how many newer and older ones of them count, and how many the judge reads.
@@ -152,20 +155,22 @@ def refresh(query: str, hits: Sequence[Hit], lookup: Lookup) -> tuple[Hit, ...]:
     first = [statement_of(hit, terms) for hit in hits[:COMPARED]]
     replaced = _replaced_among(first, lookup.contradicts)
     newer, beside = _chase(query, first, replaced, lookup, past=past)
-    order = _order(first, len(hits[:COMPARED]), replaced | newer, beside, past=past)
+    # From the oldest to the newest, since a newer statement may be replaced too.
+    pairs = sorted((beside | newer | replaced).items(), key=lambda pair: (first[pair[1]].day, pair))
+    order = _order(first, len(hits[:COMPARED]), dict(pairs), beside, past=past)
     marked = [one.hit for one in first]
-    for old, new in (replaced | newer | beside).items():
+    for old, new in pairs:
         sure = max((marked[old].confidence, marked[new].confidence), key=lambda value: value or 0.0)
         wanted = old if past else new
         marked[wanted] = replace(marked[wanted], confidence=sure)
-    for old, new in replaced.items():
-        marked[old] = replace(marked[old], superseded_by=_place(first[new].hit))
-    for old, new in (newer | beside).items():
-        marked[old] = replace(marked[old], newer=_place(first[new].hit))
-        marked[new] = _raised(marked[new], marked[old])
-    found = [marked[number] for number in order]
-    news = () if past else _surer(query, found[:NEWEST], lookup.judge)
-    return (*news, *found[len(news) :], *hits[COMPARED:])
+        if old in replaced:
+            marked[old] = replace(marked[old], superseded_by=first[new].hit.place)
+        else:
+            marked[old] = replace(marked[old], newer=first[new].hit.place)
+            marked[new] = _raised(marked[new], marked[old])
+    shown = [marked[number] for number in order]
+    news = () if past else _surer(query, shown[:NEWEST], lookup.judge)
+    return (*news, *shown[len(news) :], *hits[COMPARED:])
 
 
 def _surer(query: str, hits: Sequence[Hit], judge: Judge | None) -> Sequence[Hit]:
@@ -186,14 +191,10 @@ def _replaced_among(first: Sequence[Statement], contradicts: Contradicts) -> dic
     replaced = dict[int, int]()
     for one, other in combinations(range(len(first)), 2):
         newer = _newer(first[one], first[other])
-        if newer is None:
-            continue
         new, old = (one, other) if newer is first[one] else (other, one)
-        if (
-            old not in replaced
-            and _may_replace(first[new], first[old])
-            and _contradicts(first[new], first[old], contradicts)
-        ):
+        if newer is None or old in replaced or not _may_replace(first[new], first[old]):
+            continue
+        if _contradicts(first[new], first[old], contradicts):
             replaced[old] = new
     return replaced
 
@@ -203,47 +204,46 @@ def _chase(
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Add what is sure to `replaced`. Return newer statements that come first, and those that only come along.
 
-    Lines near the first hits are judged: newer ones, and older ones that are hits too. For a question about the past it
-    is the other way round. The newest line that is surely about the same stands for all. A line that is trusted less
-    only comes along.
+    Lines near the first hits are judged: newer ones, and older ones that are hits too; for a question about the past
+    the other way round. The newest that is surely about the same stands for all. One that is trusted less comes along.
+    A newer statement is looked up like a hit, since it may be replaced too.
     """
     newer, beside = dict[int, int](), dict[int, int]()
-    for number in chased(first, past=past):
-        if number in replaced:
-            continue
+    numbers = chased(first, past=past)
+    for number in islice(numbers, 2 * COMPARED):  # a chain ends, so that a search stays quick
         likely = list[tuple[float, Near, float]]()
-        for near in near_lines(first, lookup, number, past=past):
+        for near in near_lines(first, lookup, number, past=past) if number not in replaced else ():
+            is_near = near.features[0] >= NEAR or near.nearness >= MARKED
+            wanted = (near.old if past else near.new).line
+            # To read a question and a line is cheaper than to read two lines.
+            if not is_near and lookup.answer(query, wanted) <= TELLS:
+                continue
             kind, chance = change(lookup.judge, near.old.line, near.new.line)
             about = about_the_same(near.features, chance)
-            is_near = near.features[0] >= NEAR or near.nearness >= MARKED
             if kind == "retired" and about >= CERTAIN and is_near and _may_replace(near.new, near.old):
                 replaced.setdefault(_number_of(near.old, first), _number_of(near.new, first))
-            wanted = near.old if past else near.new
-            if about >= BESIDE and (near.nearness >= NEARBY or lookup.answer(query, wanted.line) > 0):
+            needed = TELLS if kind and about >= FIRST else 0
+            if about >= BESIDE and (near.nearness >= NEARBY or lookup.answer(query, wanted) > needed):
                 likely.append((about, near, chance))
-        if not likely:
-            continue
-        same = [one for one in likely if one[0] >= SAME] or [max(likely, key=lambda one: one[0])]
-        about, near, chance = max(same, key=lambda one: (one[1].new.day, one[0]))
-        old, new = _number_of(near.old, first), _number_of(near.new, first)
-        if {old, new} & (replaced | newer | beside).keys():
-            continue
-        comes_first = about >= FIRST and chance >= RULED_OUT and near.nearness >= NEAR
-        if comes_first and chance < PROBABLE:
-            newest, oldest = (lookup.answer(query, one.line) for one in (near.new, near.old))
-            comes_first = newest <= 0 or newest > oldest - AS_WELL
-        (newer if comes_first and _may_replace(near.new, near.old) else beside)[old] = new
+        same = [one for one in likely if one[0] >= SAME] or sorted(likely, key=lambda one: -one[0])[:1]
+        if same:
+            about, near, chance = max(same, key=lambda one: (one[1].new.day, one[0]))
+            old, new = _number_of(near.old, first), _number_of(near.new, first)
+            if old not in replaced | newer | beside:
+                comes_first = about >= FIRST and chance >= RULED_OUT and near.nearness >= NEAR
+                if comes_first and chance < PROBABLE:
+                    newest, oldest = (lookup.answer(query, one.line) for one in (near.new, near.old))
+                    comes_first = newest <= 0 or newest > oldest - AS_WELL
+                (newer if comes_first and _may_replace(near.new, near.old) else beside)[old] = new
+        successor = (newer | replaced).get(number, number)
+        numbers += [successor] if not past and successor not in numbers else []
     return newer, beside
 
 
 def chased(first: Sequence[Statement], *, past: bool) -> list[int]:
     """Return the numbers of the hits that may enter a prompt."""
-    sure = [1.0 if one.hit.confidence is None else one.hit.confidence for one in first[:CHASED]]
-    return [
-        number
-        for number, value in enumerate(sure)
-        if value >= (MIN_CHASED if number else MIN_FIRST) and not (past and number)
-    ]
+    sure = [1.0 if one.hit.confidence is None else one.hit.confidence for one in first[: 1 if past else None]]
+    return [number for number, value in enumerate(sure) if value >= (MIN_CHASED if number else MIN_FIRST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +329,7 @@ def _number_of(statement: Statement, first: list[Statement]) -> int:
     if known is not None:
         return known
     best = first[0].hit
-    detail = f"about the same as {_place(best)}"
+    detail = f"about the same as {best.place}"
     explain = Explanation("similar", (Part("similar", 1.0, best.score, best.score, detail),))
     first.append(replace(statement, hit=replace(statement.hit, score=best.score, explain=explain)))
     return len(first) - 1
@@ -340,7 +340,7 @@ def _raised(newer: Hit, older: Hit) -> Hit:
     missing = older.score - newer.score
     if missing <= 0:
         return newer
-    part = Part("similar", 1.0, missing, missing, f"newer line about the same as {_place(older)}")
+    part = Part("similar", 1.0, missing, missing, f"newer line about the same as {older.place}")
     explain = replace(newer.explain, parts=(*newer.explain.parts, part))
     return replace(newer, score=older.score, explain=explain)
 
@@ -359,17 +359,15 @@ def _part(statement: Statement, name: str) -> float:
     return next((part.value for part in statement.hit.explain.parts if part.name == name), 0.0)
 
 
-def _order(
-    first: Sequence[Statement], hits: int, replaced: dict[int, int], beside: dict[int, int], *, past: bool
-) -> list[int]:
+def _order(first: Sequence[Statement], hits: int, pairs: _Pairs, beside: _Pairs, *, past: bool) -> list[int]:
     """Return the places with each newer statement directly before the older one, or the other way round.
 
     One that only comes along and was no hit is behind the older one, and behind others that answer half as surely.
     """
     order, sure = list(range(len(first))), [one.hit.confidence or 0.0 for one in first]
-    for old, new in sorted(replaced.items()):
+    for old, new in pairs.items():
         ahead, behind = (old, new) if past else (new, old)
-        if order.index(ahead) > order.index(behind):
+        if beside.get(old) != new and order.index(ahead) > order.index(behind):
             order.remove(ahead)
             order.insert(order.index(behind), ahead)
     for old, new in beside.items():
@@ -442,7 +440,3 @@ def _contradicts(newer: Statement, older: Statement, contradicts: Contradicts) -
     if not old or not new - old or min(len(new - old), len(old - new)) > MAX_WORDS:
         return False
     return contradicts(older.said.text, newer.said.text)
-
-
-def _place(hit: Hit) -> str:
-    return hit.citation or hit.path

@@ -44,6 +44,9 @@ DAY_WEIGHT, DAY_BEST, DAY_REACH = 0.2, 3, 32
 #: The weight of common words in the nearness of two lines, beside the cosine.
 NEAR_WORDS = 0.5
 
+#: The weight of the terms in a chunk, as a sum of inverse document frequencies, from which on chance is ruled out.
+EVIDENCE = 12.0
+
 # ---- keywords -----------------------------------------------------------------------------------------------------
 
 
@@ -55,6 +58,8 @@ class KeywordLeg:
     values: Mapping[int, float]
     #: The inverse document frequency of each term.
     idf: Mapping[str, float]
+    #: By rowid: the values beside cosines, lower where few terms match.
+    evidence: Mapping[int, float] = field(default_factory=dict)
     #: Whether no other chunk contains any of the terms.
     complete: bool = True
     #: Terms that no chunk of the index contains.
@@ -84,12 +89,14 @@ def keyword_leg(index: Index, terms: Sequence[str], *, limit: int, where: Filter
     matches = index.keyword(terms, limit=limit, where=where, known=counts)
     complete = len(matches) < limit and sum(counts.values()) <= MIN_BUDGET
     unknown = frozenset(term for term in terms if not counts.get(term))
-    # Half for how strongly the chunk matches the terms, and half for how many of them it contains.
-    values = {
-        row: ((score / full if score < full else 1.0) + (held / full if held < full else 1.0)) / 2
-        for row, score, held in matches
-    }
-    return KeywordLeg(values, idf, complete, unknown)
+    # Half for how strongly the chunk matches the terms, and half for the share of them that it contains.
+    shares = {row: min(1.0, held / full) for row, _, held in matches}
+    values = {row: (min(1.0, score / full) + shares[row]) / 2 for row, score, _ in matches}
+    # A paraphrase shares a word or two with many chunks by chance. A long question never has all its words in a chunk,
+    # so a share alone would not tell. Half of a short one is enough.
+    enough = min(EVIDENCE, full / 2)
+    evidence = {row: values[row] * max(shares[row], min(1.0, held / enough)) for row, _, held in matches}
+    return KeywordLeg(values, idf, evidence, complete, unknown)
 
 
 def word_weights(index: Index, terms: Sequence[str]) -> KeywordLeg:
@@ -252,13 +259,12 @@ class Weights:
     vector: float = 0.6
     keyword: float = 0.4
 
-    def legs(
-        self, cosines: Mapping[int, float], keyword: Mapping[int, float], *, split: bool = False
-    ) -> list[Leg]:
+    def legs(self, cosines: Mapping[int, float], words: KeywordLeg, *, split: bool = False) -> list[Leg]:
         """Return the legs of meaning and words. A leg that found nothing leaves its weight to the other.
 
         With ``split`` the weights stay as they are, because words count in another list of the same answer.
         """
+        keyword = words.evidence if cosines else words.values
         if split and cosines:
             return [Leg("vector", self.vector, cosines), Leg("keyword", self.keyword, keyword)]
         both = self.vector + self.keyword

@@ -16,7 +16,7 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING
 
-from memoriter.records import Explanation, Hit, Part, Query
+from memoriter.records import Chunk, Explanation, Hit, Part, Query
 from memoriter.search import rank, shape
 from memoriter.search.rank import (
     CONTEXT_REACH,
@@ -36,7 +36,7 @@ from memoriter.search.rank import (
     vector_leg,
     word_weights,
 )
-from memoriter.search.rerank import CANDIDATES, DATED_SHARE, Reading, blend, text_of, worth_reading
+from memoriter.search.rerank import CANDIDATES, DATED_SHARE, Reading, Reranker, blend, text_of, worth_reading
 from memoriter.search.shape import Neighbours, Place, unknown_identifiers
 from memoriter.search.when import date_tokens_of, named_days
 from memoriter.sentences import join
@@ -48,8 +48,6 @@ from memoriter.text.words import is_identifier
 if TYPE_CHECKING:
     from memoriter.embedding import Embedder
     from memoriter.embedding.protocol import Matrix
-    from memoriter.records import Chunk
-    from memoriter.search.rerank import Reranker
 
 #: Longer queries are truncated before they reach the embedder, which reads a few hundred tokens at most.
 MAX_QUERY_CHARS = 8_000
@@ -249,7 +247,11 @@ class Searcher:
 
         return replace(
             found,
-            keywords=replace(found.keywords, values=kept(found.keywords.values)),
+            keywords=replace(
+                found.keywords,
+                values=kept(found.keywords.values),
+                evidence=kept(found.keywords.evidence),
+            ),
             vectors=replace(found.vectors, values=kept(found.vectors.values)),
             cosines=kept(found.cosines),
             days=[replace(named, rows=rows.intersection(named.rows)) for named in found.days],
@@ -259,7 +261,7 @@ class Searcher:
         """Return the weighted legs that found something."""
         options = self.options
         weights = Weights(options.vector_weight, options.text_weight)
-        legs = weights.legs(candidates.cosines, candidates.keywords.values)
+        legs = weights.legs(candidates.cosines, candidates.keywords)
         if candidates.names_a_date and options.date_weight:
             dates = self.index.dates_of(candidates.rows)
             legs.append(Leg("date", options.date_weight, date_leg(candidates.terms, dates, candidates.days)))
