@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -160,7 +162,8 @@ def test_in_the_form_of_a_file(place: Place) -> None:
     assert error_of(place).startswith("FILE is not valid YAML: ")
     place.own_file.unlink()
     place.own_file.mkdir()
-    assert error_of(place) == "The settings file FILE cannot be read: Is a directory."
+    reason = os.strerror(errno.EACCES if sys.platform == "win32" else errno.EISDIR)
+    assert error_of(place) == f"The settings file FILE cannot be read: {reason}."
 
 
 ALLOWED = {

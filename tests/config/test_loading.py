@@ -11,6 +11,7 @@ from places import Place
 from memoriter.config import Setting, Settings, keys, load
 from memoriter.config.settings import full_settings
 from memoriter.errors import BadArgument, ConfigError, UntrustedConfig
+from memoriter.files.platform import quote
 
 
 def test_nothing_has_to_be_set(place: Place) -> None:
@@ -53,7 +54,7 @@ def test_every_setting_can_be_set_by_its_variable(place: Place) -> None:
     values = {line.key: line.value for line in place.load().describe()}
     for key, value in values.items():
         if value is not None:
-            text = ":".join(value) if isinstance(value, list) else str(value)
+            text = os.pathsep.join(value) if isinstance(value, list) else str(value)
             place.environ["MEMORITER_" + key.upper().replace(".", "__")] = text
     settings = place.load()
     assert {line.key: line.value for line in settings.describe()} == values
@@ -81,12 +82,17 @@ def test_null_unsets_optional_settings_and_is_ignored_for_others(place: Place) -
 def test_a_relative_path_is_relative_to_the_place_that_names_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(place.root / "user"))
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(place.root / "user"))
     place.own_file.write_text(
         "files: {extra_paths: [notes, ~/journal, /abs]}\nembedding: {model_path: ../model}"
     )
     settings = place.load()
-    assert settings.files.extra_paths == (place.home / "notes", place.root / "user" / "journal", Path("/abs"))
+    assert settings.files.extra_paths == (
+        place.home / "notes",
+        place.root / "user" / "journal",
+        place.home / "/abs",
+    )
     assert settings.embedding.model_path == place.root / "model"
     assert place.load({"files.extra_paths": ["notes"]}).files.extra_paths == (place.root / "notes",)
 
@@ -235,7 +241,7 @@ class TestCollections:
         [
             ({"a b": "/x"}, "cannot be the name of a collection"),
             ({"sessions": "/x"}, "cannot be the name of a collection"),
-            ({"a": "/x", "b": "/x"}, "/x is already the collection 'a'; choose another folder for 'b'"),
+            ({"a": "/x", "b": "/x"}, "x is already the collection 'a'; choose another folder for 'b'"),
             ({"a": {"path": "/x", "pattern": "../*.md"}}, "must be patterns below a folder"),
             ({"a": {"pattern": "*.md"}}, "missing key 'path'"),
             ({"a": {"path": "/x", "trust": "mine"}}, "must be 'owner', 'agent' or 'untrusted'"),
@@ -276,7 +282,7 @@ def test_a_named_workspace_is_refused_while_a_server_holds_the_notes(place: Plac
         place.load({"workspace": notes})
     assert str(refused.value) == (
         f"The folder {notes} is not read, because a server holds the notes (`store.url`): leave out the workspace, "
-        f"and run `memoriter push '{notes}'` to copy the notes to the server."
+        f"and run `memoriter push {quote(str(notes))}` to copy the notes to the server."
     )
 
 
@@ -291,7 +297,7 @@ def test_a_variable_with_notes_is_refused_while_a_server_holds_the_notes(place: 
         load(environ=environ, cwd=place.root)
     assert str(refused.value) == (
         f"The folder {notes} is not read, because a server holds the notes (`store.url`): unset {name}, "
-        f"and run `memoriter push {notes}` to copy the notes to the server."
+        f"and run `memoriter push {quote(str(notes))}` to copy the notes to the server."
     )
     del environ[name]
     again = load(arguments={"workspace": copy}, environ=environ, cwd=place.root)

@@ -6,12 +6,20 @@ import difflib
 import ipaddress
 import re
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from memoriter.extension import Kind, offers, suggest
+
+T = TypeVar("T")
+
+
+def described(default: T, description: str, **limits: Any) -> T:
+    """Declare a field of a model with its default, its description and its limits, such as ``ge=1``."""
+    field: T = Field(default, description=description, **limits)
+    return field
 
 
 def reject_bool(value: object) -> object:

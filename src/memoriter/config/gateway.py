@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from memoriter.config.fields import FOLDER_NAME, NO_FOLDER_NAME, Number, Section, Whole
+from memoriter.config.fields import FOLDER_NAME, NO_FOLDER_NAME, Number, Section, Whole, described
 
 #: A name or an address, with or without a port. An IPv6 address is in brackets.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?", re.ASCII)
@@ -17,62 +17,49 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?", re.ASCII)
 class ResidentSettings(Section):
     """The process that keeps the memory open for hooks and commands, so that they answer quickly."""
 
-    enabled: bool = Field(
-        default=True,
-        description="Whether hooks and commands such as `search` start and use it. Without it, each "
+    enabled: bool = described(
+        True,
+        "Whether hooks and commands such as `search` start and use it. Without it, each "
         "of them opens the memory again.",
     )
-    idle_minutes: Number = Field(
-        default=30.0, gt=0, le=1440, description="It ends after this time without a request, in minutes."
+    idle_minutes: Number = described(
+        30.0, "It ends after this time without a request, in minutes.", gt=0, le=1440
     )
 
 
 class GatewayLimits(Section):
     """Limits of the gateway."""
 
-    body_bytes: Whole = Field(
-        default=4 * 1024 * 1024, ge=1024, description="Maximum size of a request body, in bytes."
+    body_bytes: Whole = described(4 * 1024 * 1024, "Maximum size of a request body, in bytes.", ge=1024)
+    rate: Number = described(50.0, "Sustained requests per second for each token.", gt=0)
+    burst: Whole = described(200, "Requests that a token may send in a burst above `rate`.", ge=1)
+    timeout_s: Number = described(60.0, "Time limit for a request, in seconds.", gt=0, le=3600)
+    concurrency: Whole = described(
+        8, "Maximum number of concurrent operations. Seven times as many may wait.", ge=1, le=256
     )
-    rate: Number = Field(default=50.0, gt=0, description="Sustained requests per second for each token.")
-    burst: Whole = Field(
-        default=200, ge=1, description="Requests that a token may send in a burst above `rate`."
-    )
-    timeout_s: Number = Field(
-        default=60.0, gt=0, le=3600, description="Time limit for a request, in seconds."
-    )
-    concurrency: Whole = Field(
-        default=8,
-        ge=1,
-        le=256,
-        description="Maximum number of concurrent operations. Seven times as many may wait.",
-    )
-    event_clients: Whole = Field(
-        default=64, ge=1, le=4096, description="Maximum number of open event streams."
-    )
+    event_clients: Whole = described(64, "Maximum number of open event streams.", ge=1, le=4096)
 
 
 class GatewaySettings(Section):
     """The address of `memoriter serve`, and the agents that it serves."""
 
-    host: str = Field(
-        default="127.0.0.1",
+    host: str = described(
+        "127.0.0.1",
+        "Address to listen on. Any other than a loopback address opens the gateway to the network.",
         min_length=1,
-        description="Address to listen on. Any other than a loopback address opens the gateway to the network.",
     )
-    port: Whole = Field(default=8377, ge=0, le=65535, description="Port to listen on. 0: any free port.")
-    allowed_hosts: tuple[str, ...] = Field(
-        default=(),
-        description="Host names that clients may use, besides this machine's own, such as `memory.example.org` behind "
+    port: Whole = described(8377, "Port to listen on. 0: any free port.", ge=0, le=65535)
+    allowed_hosts: tuple[str, ...] = described(
+        (),
+        "Host names that clients may use, besides this machine's own, such as `memory.example.org` behind "
         "a proxy.",
     )
-    agents: Mapping[str, Path] = Field(
-        default={},
-        description="More agents, each with its workspace, such as `{work: ~/work-notes}`. The agent named by `agent` "
+    agents: Mapping[str, Path] = described(
+        {},
+        "More agents, each with its workspace, such as `{work: ~/work-notes}`. The agent named by `agent` "
         "is always served.",
     )
-    trace_content: bool = Field(
-        default=False, description="Include queries and results in OpenTelemetry spans."
-    )
+    trace_content: bool = described(False, "Include queries and results in OpenTelemetry spans.")
     limits: GatewayLimits = Field(default_factory=GatewayLimits)
 
     @field_validator("allowed_hosts")

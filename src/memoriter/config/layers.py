@@ -143,7 +143,8 @@ def from_environment(environ: Mapping[str, str], cwd: Path, errors: list[ConfigE
     """Return what `MEMORITER_…` variables set, and the variables shared with other tools."""
     names = variables()
     layer = Layer()
-    for name in (*shared_variables(), *sorted(_own_variables(environ))):
+    own = (name for name in environ if name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS))
+    for name in (*shared_variables(), *sorted(own)):
         if name not in names:
             near = nearest(name.removeprefix(PREFIX).lower().replace("__", "."), keys())
             errors.append(
@@ -236,10 +237,6 @@ def allows_none(key: str) -> bool:
 def is_secret(key: str) -> bool:
     """Return whether the value must never be shown."""
     return _holds(key, SecretStr)
-
-
-def _own_variables(environ: Mapping[str, str]) -> Iterator[str]:
-    return (name for name in environ if name.startswith(PREFIX) and not name.startswith(NOT_SETTINGS))
 
 
 def _entries(data: object, origin: str, errors: list[ConfigError]) -> Iterator[tuple[str, object]]:

@@ -10,7 +10,6 @@ import os
 import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
@@ -20,7 +19,7 @@ from memoriter.config.layers import Layer, Value, printable, read
 from memoriter.config.settings import Settings, full_settings, keys
 from memoriter.config.store import DEFAULT_TENANT, working_copy
 from memoriter.errors import BackupError, BadArgument, ConfigError, UntrustedConfig
-from memoriter.files.platform import is_own
+from memoriter.files.platform import is_own, quote
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails

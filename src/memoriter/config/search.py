@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from memoriter.config.fields import Fraction, Section, Whole, offered, reject_bool
+from memoriter.config.fields import Fraction, Section, Whole, described, offered, reject_bool
 
 
 def check_pattern(pattern: str) -> str:
@@ -23,20 +23,20 @@ def check_pattern(pattern: str) -> str:
 class FileSettings(Section):
     """Files that are indexed."""
 
-    extra_paths: tuple[Path, ...] = Field(
-        default=(),
-        description="More files and folders to index, besides `MEMORY.md` and `memory/`. `.` indexes every note of the "
+    extra_paths: tuple[Path, ...] = described(
+        (),
+        "More files and folders to index, besides `MEMORY.md` and `memory/`. `.` indexes every note of the "
         "workspace. A workspace's file may only name paths inside the workspace.",
     )
-    folder: str = Field(
-        default="memory",
-        description="Folder of the workspace that new notes are written to. Its notes are indexed. `.` is the "
+    folder: str = described(
+        "memory",
+        "Folder of the workspace that new notes are written to. Its notes are indexed. `.` is the "
         "workspace itself.",
     )
-    patterns: tuple[str, ...] = Field(
-        default=("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt"),
+    patterns: tuple[str, ...] = described(
+        ("**/*.md", "**/*.markdown", "**/*.mdx", "**/*.txt"),
+        "Which files to index inside the extra folders and collections.",
         min_length=1,
-        description="Which files to index inside the extra folders and collections.",
     )
 
     @field_validator("folder")
@@ -56,14 +56,12 @@ class FileSettings(Section):
 class ChunkingSettings(Section):
     """Options for splitting notes into chunks."""
 
-    tokens: Whole = Field(default=512, ge=8, le=8192, description="Maximum number of tokens in a chunk.")
-    target: Whole = Field(
-        default=16,
-        ge=1,
-        description="After this many tokens, a chunk ends at the next heading, paragraph or list item.",
+    tokens: Whole = described(512, "Maximum number of tokens in a chunk.", ge=8, le=8192)
+    target: Whole = described(
+        16, "After this many tokens, a chunk ends at the next heading, paragraph or list item.", ge=1
     )
-    overlap: Whole = Field(
-        default=64, ge=0, description="Tokens repeated from the end of one chunk at the start of the next."
+    overlap: Whole = described(
+        64, "Tokens repeated from the end of one chunk at the start of the next.", ge=0
     )
 
     @model_validator(mode="after")
@@ -80,9 +78,9 @@ VectorEngine = Annotated[str, offered("vector_engines", "scan", noun="vector eng
 class IndexSettings(Section):
     """Storage of the index."""
 
-    vector_engine: VectorEngine = Field(
-        default="scan",
-        description="Engine that searches the vectors of notes and sessions: `scan` (numpy, always available), or "
+    vector_engine: VectorEngine = described(
+        "scan",
+        "Engine that searches the vectors of notes and sessions: `scan` (numpy, always available), or "
         "one that an extension offers, see [engines](engines.md).",
     )
 
@@ -90,46 +88,37 @@ class IndexSettings(Section):
 class SearchSettings(Section):
     """Options for answering a query."""
 
-    max_results: Whole = Field(default=6, ge=1, le=1000, description="Maximum number of results.")
-    min_score: Fraction = Field(
-        default=0.1, description="Drop results with a lower score, unless they match an exact keyword."
+    max_results: Whole = described(6, "Maximum number of results.", ge=1, le=1000)
+    min_score: Fraction = described(
+        0.1, "Drop results with a lower score, unless they match an exact keyword."
     )
-    fusion: Literal["weighted", "rrf"] = Field(
-        default="weighted",
-        description="How vector and keyword results are combined: by a `weighted` sum of scores, or by reciprocal rank "
+    fusion: Literal["weighted", "rrf"] = described(
+        "weighted",
+        "How vector and keyword results are combined: by a `weighted` sum of scores, or by reciprocal rank "
         "fusion (`rrf`).",
     )
-    vector_weight: Fraction = Field(
-        default=0.6, description="Weight of semantic similarity in the `weighted` sum."
-    )
-    text_weight: Fraction = Field(
-        default=0.4, description="Weight of keywords. The two weights must sum to 1."
-    )
-    rerank: bool = Field(
-        default=True,
-        description="Whether a small model reads the best candidates and orders them again. `off` saves about 50 ms "
+    vector_weight: Fraction = described(0.6, "Weight of semantic similarity in the `weighted` sum.")
+    text_weight: Fraction = described(0.4, "Weight of keywords. The two weights must sum to 1.")
+    rerank: bool = described(
+        True,
+        "Whether a small model reads the best candidates and orders them again. `off` saves about 50 ms "
         "for each search. Without an embedder it is not used.",
     )
-    reranker: Annotated[str, offered("rerankers", "bundled", noun="reranker")] = Field(
-        default="bundled",
-        description="The model that reads them: `bundled`, or [your own](embedders.md#bring-a-reranker).",
+    reranker: Annotated[str, offered("rerankers", "bundled", "none", noun="reranker")] = described(
+        "bundled",
+        "The model that reads them: `bundled`, `none`, or [your own](embedders.md#bring-a-reranker).",
     )
-    snippet_chars: Whole = Field(
-        default=700, ge=40, le=100_000, description="Maximum number of characters in a snippet."
+    snippet_chars: Whole = described(700, "Maximum number of characters in a snippet.", ge=40, le=100_000)
+    hits_per_file: Whole = described(
+        2, "Maximum number of separate results from one file before the best result of another file.", ge=1
     )
-    hits_per_file: Whole = Field(
-        default=2,
-        ge=1,
-        description="Maximum number of separate results from one file before the best result of another file.",
+    diversity: Fraction = described(
+        0.0, "0 returns the best results even if they repeat; towards 1 repeats less (MMR)."
     )
-    diversity: Fraction = Field(
-        default=0.0,
-        description="0 returns the best results even if they repeat; towards 1 repeats less (MMR).",
+    half_life_days: Annotated[float, BeforeValidator(reject_bool), Field(gt=0)] | None = described(
+        None, "Days after which a dated note counts half. Default: age does not matter."
     )
-    half_life_days: Annotated[float, BeforeValidator(reject_bool), Field(gt=0)] | None = Field(
-        default=None, description="Days after which a dated note counts half. Default: age does not matter."
-    )
-    sync_before: bool = Field(default=True, description="Index changed files before a search.")
+    sync_before: bool = described(True, "Index changed files before a search.")
 
     @model_validator(mode="after")
     def _weights_sum_to_one(self) -> Self:
@@ -179,10 +168,10 @@ def _flat_rule(value: object) -> object:
 class ScopeSettings(Section):
     """Sessions that may search. The first matching rule decides."""
 
-    default: Literal["allow", "deny"] = Field(default="deny", description="Action when no rule matches.")
-    rules: tuple[ScopeRuleSettings, ...] = Field(
-        default=(ScopeRuleSettings(action="allow", chat_type="direct"),),
-        description="Rules such as `allow chat_type=direct` or `deny channel=slack key_prefix=slack:channel:`. "
+    default: Literal["allow", "deny"] = described("deny", "Action when no rule matches.")
+    rules: tuple[ScopeRuleSettings, ...] = described(
+        (ScopeRuleSettings(action="allow", chat_type="direct"),),
+        "Rules such as `allow chat_type=direct` or `deny channel=slack key_prefix=slack:channel:`. "
         "Conditions: `channel`, `chat_type` (`direct`, `group`, `channel`, `unattended`, `unknown`), `key_prefix`.",
     )
 
@@ -242,17 +231,17 @@ def check_collections(collections: Mapping[str, CollectionSettings]) -> Mapping[
 class MemorySettings(Section):
     """The search engine, the sessions that may use it, and the display of results."""
 
-    backend: Annotated[str, offered("engines", "builtin", noun="engine")] = Field(
-        default="builtin", description="Search engine: `builtin`, or one that an extension offers."
+    backend: Annotated[str, offered("engines", "builtin", noun="engine")] = described(
+        "builtin", "Search engine: `builtin`, or one that an extension offers."
     )
-    citations: Literal["on", "off", "auto"] = Field(
-        default="auto",
-        description="Whether to add `Source: path#L10-L25` to each result: `on`, `off`, or `auto` (only in direct "
+    citations: Literal["on", "off", "auto"] = described(
+        "auto",
+        "Whether to add `Source: path#L10-L25` to each result: `on`, `off`, or `auto` (only in direct "
         "chats).",
     )
-    max_injected_chars: Whole = Field(
-        default=4000,
+    max_injected_chars: Whole = described(
+        4000,
+        "Maximum number of characters of all snippets together that a tool returns to the model.",
         ge=100,
-        description="Maximum number of characters of all snippets together that a tool returns to the model.",
     )
     scope: ScopeSettings = Field(default_factory=ScopeSettings)

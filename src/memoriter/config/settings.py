@@ -34,7 +34,7 @@ from memoriter.config.conversations import (
     WatchSettings,
     WritingSettings,
 )
-from memoriter.config.fields import Section, check_name, did_you_mean, nearest
+from memoriter.config.fields import Section, check_name, described, did_you_mean, nearest
 from memoriter.config.gateway import GatewaySettings, ResidentSettings
 from memoriter.config.models import EmbeddingSettings, LlmSettings
 from memoriter.config.search import (
@@ -71,9 +71,9 @@ def installed_memories() -> tuple[str, ...]:
 class SlotSettings(Section):
     """Slots, each of which holds exactly one plugin."""
 
-    memory: str = Field(
-        default="memory-core",
-        description="The agent's memory: `memory-core` (notes and sessions), `memory-lancedb` (entries learned in "
+    memory: str = described(
+        "memory-core",
+        "The agent's memory: `memory-core` (notes and sessions), `memory-lancedb` (entries learned in "
         "conversations), `memory-full` (both), a memory that an installed package offers, or `none` to disable it.",
     )
 
@@ -95,8 +95,8 @@ class PluginSettings(Section):
 class LoggingSettings(Section):
     """Logging to standard error."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        default="warning", description="Minimum level of messages to show."
+    level: Literal["debug", "info", "warning", "error"] = described(
+        "warning", "Minimum level of messages to show."
     )
 
     @field_validator("level", mode="before")
@@ -128,24 +128,21 @@ class Settings(Section):
 
     model_config = ConfigDict(validate_default=True)
 
-    workspace: Path = Field(
-        default=Path("~/.memoriter/workspace"),
-        description="The folder with your notes, for commands that are not run in a workspace. Default: the current "
+    workspace: Path = described(
+        Path("~/.memoriter/workspace"),
+        "The folder with your notes, for commands that are not run in a workspace. Default: the current "
         "folder if it contains `MEMORY.md` or `memory/`, else `workspace` in the home.",
     )
-    home: Path = Field(
-        default=Path("~/.memoriter"), description="The folder for the index and all other files of memoriter."
+    home: Path = described(Path("~/.memoriter"), "The folder for the index and all other files of memoriter.")
+    workspaces: Mapping[str, Path] = described(
+        {}, "Names of folders with notes, such as `{work: ~/work-notes}`, for `--workspace NAME`."
     )
-    workspaces: Mapping[str, Path] = Field(
-        default={},
-        description="Names of folders with notes, such as `{work: ~/work-notes}`, for `--workspace NAME`.",
+    agent: Annotated[str, AfterValidator(check_name)] = described(
+        "main", "Name of the agent. Each agent has a folder in the home.", max_length=64
     )
-    agent: Annotated[str, AfterValidator(check_name)] = Field(
-        default="main", max_length=64, description="Name of the agent. Each agent has a folder in the home."
-    )
-    collections: Annotated[Mapping[str, CollectionSettings], AfterValidator(check_collections)] = Field(
-        default={},
-        description="Named folders of notes that are indexed and searched together with the workspace, such as "
+    collections: Annotated[Mapping[str, CollectionSettings], AfterValidator(check_collections)] = described(
+        {},
+        "Named folders of notes that are indexed and searched together with the workspace, such as "
         "`{journal: ~/journal, docs: {path: ~/docs, pattern: '**/*.md'}}`. `trust: agent` says that an agent wrote the "
         "notes of a folder, and `trust: untrusted` that they come from others.",
     )
@@ -177,14 +174,14 @@ class Settings(Section):
         return path.expanduser()
 
     @property
-    def agent_folder(self) -> Path:
-        """The folder of this agent's entries, transcripts and indexes."""
-        return self.store_folder / "agents" / self.agent
-
-    @property
     def store_folder(self) -> Path:
         """The folder of the memory: the home, or the working copies of what a server holds."""
         return store_folder(self.home, self.store.name)
+
+    @property
+    def agent_folder(self) -> Path:
+        """The folder of this agent's entries, transcripts and indexes."""
+        return self.store_folder / "agents" / self.agent
 
     @property
     def workspace_name(self) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator
+from pydantic import AfterValidator, SecretStr, field_validator
 
-from memoriter.config.fields import FOLDER_NAME, Section, check_name
+from memoriter.config.fields import FOLDER_NAME, Section, check_name, described
 from memoriter.extension import offers
 
 DEFAULT_TENANT = "default"
@@ -19,20 +19,20 @@ DEFAULT_TENANT = "default"
 class StoreSettings(Section):
     """Where the memory is kept."""
 
-    url: SecretStr | None = Field(
-        default=None,
-        description="URL of a server that holds the whole memory, see [scale](scale.md). Several gateways can share "
+    url: SecretStr | None = described(
+        None,
+        "URL of a server that holds the whole memory, see [scale](scale.md). Several gateways can share "
         "it. Without it, the memory is in files of the home. With it, the notes are on the server too, and "
         "`workspace` is only a cache: `memoriter pull` and `memoriter push` exchange notes with a folder of yours.",
     )
-    tenant: Annotated[str, AfterValidator(check_name)] = Field(
-        default=DEFAULT_TENANT,
+    tenant: Annotated[str, AfterValidator(check_name)] = described(
+        DEFAULT_TENANT,
+        "Name above the agents on the server. Agents of different tenants never see each other.",
         max_length=64,
-        description="Name above the agents on the server. Agents of different tenants never see each other.",
     )
-    servers: Mapping[str, SecretStr] = Field(
-        default={},
-        description="URLs of more servers by tenant, such as `{acme: <URL>}`, so that all gateways can share "
+    servers: Mapping[str, SecretStr] = described(
+        {},
+        "URLs of more servers by tenant, such as `{acme: <URL>}`, so that all gateways can share "
         "one file of settings. A tenant that is not listed uses `store.url`. A URL in a variable or on the command "
         "line has precedence.",
     )

@@ -1,7 +1,5 @@
 """Gemini: embeddings of Google."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
@@ -14,7 +12,7 @@ extension = Extension(
             models=("gemini-",),
         )
     },
-    settings={"embedding": "memoriter.extensions.gemini.settings:GeminiSettings"},
+    settings={"embedding": "memoriter.extensions.vendors.settings:GeminiSettings"},
     variables={"GOOGLE_API_KEY": "embedding.gemini_api_key", "GEMINI_API_KEY": "embedding.gemini_api_key"},
     environment=("GEMINI_", "GOOGLE_"),
 )

@@ -44,7 +44,6 @@ class GeminiEmbedder(VendorEmbedder):
         return [embedding.values for embedding in answer.embeddings]
 
     def failure(self, error: Exception) -> Failure:
-        """Return what the package's exception says."""
         import httpx2
         from google.genai import errors
 
@@ -68,7 +67,6 @@ class GeminiEmbedder(VendorEmbedder):
     # ---- the batch API ---------------------------------------------------------------------------------------
 
     def submit(self, texts: Sequence[str], timeout_s: float) -> str:
-        """Submit a job and return its id."""
         requests = {"contents": list(texts), "config": self._config("document", timeout_s, MAX_RETRIES)}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the package warns that this is experimental
@@ -78,7 +76,6 @@ class GeminiEmbedder(VendorEmbedder):
         return str(job.name)
 
     def state(self, job_id: str, timeout_s: float) -> JobState:
-        """Return the state of a job."""
         del timeout_s
         job = self.client().batches.get(name=job_id)
         name = job.state.name if job.state else "JOB_STATE_UNSPECIFIED"
@@ -96,7 +93,6 @@ class GeminiEmbedder(VendorEmbedder):
         return rows if len(rows) == count else [None] * count
 
     def cancel(self, job_id: str, timeout_s: float) -> None:
-        """Cancel a job."""
         del timeout_s
         self.client().batches.cancel(name=job_id)
 
@@ -108,7 +104,6 @@ class GeminiEmbedder(VendorEmbedder):
         }
 
     def open_client(self) -> Any:
-        """Open the client."""
         genai = client_library("google.genai", "gemini")
         quiet_logger("google_genai")
         self._http = transport.httpx_client(client_library("httpx2", "gemini"))

@@ -1,7 +1,5 @@
 """Ollama: embeddings of a server of models."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
@@ -12,7 +10,7 @@ extension = Extension(
             "memoriter.extensions.ollama.embeddings:OllamaEmbedder", extra="ollama", models=("nomic-",)
         )
     },
-    settings={"embedding": "memoriter.extensions.ollama.settings:OllamaSettings"},
+    settings={"embedding": "memoriter.extensions.vendors.settings:OllamaSettings"},
     variables={"OLLAMA_BASE_URL": "embedding.ollama_base_url"},
     environment=("OLLAMA_",),
 )

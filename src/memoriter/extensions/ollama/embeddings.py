@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memoriter.embedding.protocol import CallLimits
+from memoriter.embedding.protocol import CallLimits, EmbedderSpec
 from memoriter.extensions.vendors import transport
 from memoriter.extensions.vendors.embedder import Purpose, VendorEmbedder, check_model, client_library, digest
 from memoriter.extensions.vendors.prompts import prompts_for
 from memoriter.extensions.vendors.transport import Failure
-
-if TYPE_CHECKING:
-    from memoriter.embedding.protocol import EmbedderSpec
 
 DIMENSIONS = {
     "nomic-embed-text": 768,
@@ -78,7 +75,6 @@ class OllamaEmbedder(VendorEmbedder):
         return answer.embeddings
 
     def failure(self, error: Exception) -> Failure:
-        """Return what the package's exception says."""
         import httpx
         import ollama
 
@@ -94,7 +90,6 @@ class OllamaEmbedder(VendorEmbedder):
         return Failure(message=str(error), unreadable=True)
 
     def close(self) -> None:
-        """Close the connections."""
         clients, self._clients = self._clients, {}
         for client in clients.values():
             client.close()

@@ -1,7 +1,5 @@
 """OpenAI, and servers with an OpenAI-compatible API: embeddings and chat."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
@@ -15,7 +13,7 @@ extension = Extension(
         )
     },
     chats={"openai": Offer("memoriter.extensions.openai.chat:OpenAIChat", extra="openai")},
-    settings={"embedding": "memoriter.extensions.openai.settings:OpenAISettings"},
+    settings={"embedding": "memoriter.extensions.vendors.settings:OpenAISettings"},
     variables={"OPENAI_BASE_URL": "embedding.openai_base_url", "OPENAI_API_KEY": "embedding.openai_api_key"},
     environment=("OPENAI_",),
 )

@@ -16,7 +16,6 @@ class OpenAIChat(VendorChat):
     client = "OpenAI"
 
     def request(self, system: str, user: str, max_tokens: int, schema: Schema | None) -> Reply:
-        """Send one prompt."""
         # OpenAI has renamed the limit. Compatible servers know the old name.
         limit = "max_completion_tokens" if self._official else "max_tokens"
         completion = self._client.chat.completions.create(

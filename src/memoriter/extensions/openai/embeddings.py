@@ -62,7 +62,6 @@ class OpenAIEmbedder(VendorEmbedder):
         return by_index(found, len(texts))
 
     def failure(self, error: Exception) -> Failure:
-        """Return what the package's exception says."""
         import openai
 
         if isinstance(error, openai.APIStatusError):
@@ -123,7 +122,6 @@ class OpenAIEmbedder(VendorEmbedder):
         return options | {"dimensions": self.shortened} if self.shortened else options
 
     def open_client(self) -> Any:
-        """Open the client."""
         return client_library("openai", self.provider).OpenAI(
             api_key=self.key or "none",
             base_url=self.base_url,

@@ -5,29 +5,25 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import SecretStr, field_validator
 
-from memoriter.config.fields import Number, Section, check_url
+from memoriter.config.fields import Number, Section, check_url, described
 
 
 class PineconeSettings(Section):
     """The Pinecone index of the vector engine `pinecone`."""
 
-    api_key: SecretStr | None = Field(default=None, description="Also read from `PINECONE_API_KEY`.")
-    index: str = Field(
-        default="memoriter", description="Name of the index. It is created if it does not exist."
+    api_key: SecretStr | None = described(None, "Also read from `PINECONE_API_KEY`.")
+    index: str = described("memoriter", "Name of the index. It is created if it does not exist.")
+    host: str | None = described(
+        None, "Address of the index, such as `memoriter-abc.svc.aped.pinecone.io`. Default: ask Pinecone."
     )
-    host: str | None = Field(
-        default=None,
-        description="Address of the index, such as `memoriter-abc.svc.aped.pinecone.io`. Default: ask Pinecone.",
+    cloud: Literal["aws", "gcp", "azure"] = described("aws", "Cloud of a new index.")
+    region: str = described("us-east-1", "Region of a new index.")
+    api_url: str = described(
+        "https://api.pinecone.io", "URL of Pinecone's API, which creates and finds indexes."
     )
-    cloud: Literal["aws", "gcp", "azure"] = Field(default="aws", description="Cloud of a new index.")
-    region: str = Field(default="us-east-1", description="Region of a new index.")
-    api_url: str = Field(
-        default="https://api.pinecone.io",
-        description="URL of Pinecone's API, which creates and finds indexes.",
-    )
-    timeout_s: Number = Field(default=4.0, gt=0, le=60, description="Time limit of a query in seconds.")
+    timeout_s: Number = described(4.0, "Time limit of a query in seconds.", gt=0, le=60)
 
     @field_validator("index")
     @classmethod

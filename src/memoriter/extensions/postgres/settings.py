@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from memoriter.config.fields import Section, Whole
+from memoriter.config.fields import Section, Whole, described
 
 
 class PostgresSettings(Section):
     """Connections to a Postgres server."""
 
-    connections: Whole = Field(
-        default=16, ge=2, le=1000, description="Connections to the server that one process opens at most."
+    connections: Whole = described(
+        16, "Connections to the server that one process opens at most.", ge=2, le=1000
     )

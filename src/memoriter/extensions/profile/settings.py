@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import Field
-
-from memoriter.config.fields import Section
+from memoriter.config.fields import Section, described
 
 
 class ProfileSettings(Section):
     """The profile of the owner and of the project (`memoriter profile`)."""
 
-    files: bool = Field(
-        default=False,
-        description="Whether the profile is kept in `USER.md` and `PROJECT.md` of the workspace, between two marks. "
+    files: bool = described(
+        False,
+        "Whether the profile is kept in `USER.md` and `PROJECT.md` of the workspace, between two marks. "
         "What you write between the marks is remembered. Nothing outside them is changed.",
     )

@@ -6,30 +6,28 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from memoriter.config.fields import Duration, Section, Whole
+from memoriter.config.fields import Duration, Section, Whole, described
 from memoriter.config.search import TAKEN_NAMES, CollectionSettings
 
 
 class QmdUpdateSettings(Section):
     """Updates of qmd's index. Times are seconds, or texts such as `500ms`, `15s`, `5m`, `1h`."""
 
-    interval: Duration = Field(
-        default=300.0, ge=0, description="Maximum time between updates. 0: update only after changes."
-    )
-    debounce: Duration = Field(default=1.0, ge=0, description="Minimum time between updates.")
-    command_timeout: Duration = Field(default=30.0, gt=0, description="Time limit for small commands.")
-    update_timeout: Duration = Field(default=120.0, gt=0, description="Time limit for `qmd update`.")
+    interval: Duration = described(300.0, "Maximum time between updates. 0: update only after changes.", ge=0)
+    debounce: Duration = described(1.0, "Minimum time between updates.", ge=0)
+    command_timeout: Duration = described(30.0, "Time limit for small commands.", gt=0)
+    update_timeout: Duration = described(120.0, "Time limit for `qmd update`.", gt=0)
 
 
 class QmdLimits(Section):
     """Limits of a search with qmd. `search.max_results` and `search.snippet_chars` apply too."""
 
-    timeout_ms: Whole = Field(
-        default=4000,
+    timeout_ms: Whole = described(
+        4000,
+        "Time limit for a search in milliseconds, half of it for indexing recent changes. After it, "
+        "`builtin` answers.",
         ge=100,
         le=600_000,
-        description="Time limit for a search in milliseconds, half of it for indexing recent changes. After it, "
-        "`builtin` answers.",
     )
 
 
@@ -42,25 +40,24 @@ class QmdPathSettings(CollectionSettings):
 class QmdBackendSettings(Section):
     """The external engine `qmd`, with `builtin` as its fallback. Used when `memory.backend` is `qmd`."""
 
-    command: str = Field(
-        default="qmd",
-        min_length=1,
-        description="The program: a name on the PATH, a file, or the script `qmd.js`, which runs with the `node` on "
+    command: str = described(
+        "qmd",
+        "The program: a name on the PATH, a file, or the script `qmd.js`, which runs with the `node` on "
         "the PATH.",
+        min_length=1,
     )
-    search_mode: Literal["search", "vsearch", "query"] = Field(
-        default="search",
-        description="`search` (keywords), `query` (keywords and vectors), or `vsearch` (vectors, after a language "
+    search_mode: Literal["search", "vsearch", "query"] = described(
+        "search",
+        "`search` (keywords), `query` (keywords and vectors), or `vsearch` (vectors, after a language "
         "model rewrote the query; slow). The last two need a model.",
     )
-    paths: tuple[QmdPathSettings, ...] = Field(
-        default=(),
-        description="More files and folders to index with this backend, besides `files.extra_paths`: paths, or objects "
+    paths: tuple[QmdPathSettings, ...] = described(
+        (),
+        "More files and folders to index with this backend, besides `files.extra_paths`: paths, or objects "
         "such as `{path: ~/journal, name: journal, pattern: '**/*.md'}`.",
     )
-    embed_model: str | None = Field(
-        default=None,
-        description="A `.gguf` file or an `hf:` name. Default: qmd's default model, if it was downloaded.",
+    embed_model: str | None = described(
+        None, "A `.gguf` file or an `hf:` name. Default: qmd's default model, if it was downloaded."
     )
     update: QmdUpdateSettings = Field(default_factory=QmdUpdateSettings)
     limits: QmdLimits = Field(default_factory=QmdLimits)

@@ -42,7 +42,6 @@ class VendorChat(ABC):
             raise ChatUnavailable(f"{self.name}: {error}") from error
 
     def close(self) -> None:
-        """Close connections."""
         self._client.close()
 
     @abstractmethod

@@ -132,11 +132,9 @@ class VendorEmbedder:
         return f"{self.provider}, at {self.base_url}" if is_named else f"{self.provider}, by {self.variable}"
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of documents."""
         return self.run(texts, "document", self.batch_s, self._retries)
 
     def embed_query(self, text: str) -> Matrix:
-        """Return the vector of a query."""
         vector: Matrix = self.run([text], "query", self.query_s, 0)[0]
         return vector
 

@@ -1,7 +1,5 @@
 """Voyage: embeddings."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
@@ -14,7 +12,7 @@ extension = Extension(
             models=("voyage-",),
         )
     },
-    settings={"embedding": "memoriter.extensions.voyage.settings:VoyageSettings"},
+    settings={"embedding": "memoriter.extensions.vendors.settings:VoyageSettings"},
     variables={"VOYAGE_API_KEY": "embedding.voyage_api_key"},
     environment=("VOYAGE_",),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 from memoriter.embedding.protocol import CallLimits
 from memoriter.extensions.openai.embeddings import OpenAIEmbedder
-from memoriter.extensions.vendors.embedder import Purpose
+from memoriter.extensions.vendors.embedder import Purpose, VendorEmbedder
 
 DIMENSIONS = {
     **dict.fromkeys(("voyage-4-large", "voyage-4", "voyage-4-lite", "voyage-code-3"), 1024),
@@ -29,24 +29,15 @@ class VoyageEmbedder(OpenAIEmbedder):
     text_tokens = 30_000
     asks_dimensions = False
 
-    def needs_key(self) -> bool:
-        """Return True: there are no other servers with this API."""
-        return True
-
-    def shorten_to(self, dimensions: int | None) -> int | None:
-        """Return the dimensions that the settings name."""
-        return dimensions
-
-    def identity_key(self) -> str:
-        """Return nothing: all servers have the same models."""
-        return ""
+    # There are no other servers with this API, and all of its models shorten vectors.
+    needs_key = VendorEmbedder.needs_key
+    shorten_to = VendorEmbedder.shorten_to
+    identity_key = VendorEmbedder.identity_key
 
     def options(self, purpose: Purpose) -> dict[str, Any]:
-        """Return the options of a call."""
         return {"model": self.model, "encoding_format": "base64", "extra_body": self._parameters(purpose)}
 
     def job(self, texts: Sequence[str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-        """Return the lines of the file of a job, and the options of the job."""
         lines = [{"custom_id": str(number), "body": {"input": [text]}} for number, text in enumerate(texts)]
         parameters = {"model": self.model, **self._parameters("document")}
         return lines, {"completion_window": "12h", "extra_body": {"request_params": parameters}}
