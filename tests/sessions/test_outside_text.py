@@ -169,6 +169,9 @@ LOCAL_COMMANDS = (
 OTHER_COMMANDS = (
     *(
         "/usr/bin/curl x",
+        "sort --compress-program=curl x",
+        "rg --pre curl x",
+        "sed 's/a/curl b/e' c",
         "http x",
         "https x",
         "links -dump x",
@@ -229,6 +232,7 @@ OTHER_COMMANDS = (
             "cat ~/Downloads/page.html",
             "head /Users/ada/Mail/inbox",
             "cat /var/mail/root",
+            "tail -n 5 /var/log/nginx/access.log",
             "grep -r pay ~/Mail",
             "ls ~/Downloads",
             "cat ~/Library/Mail/V10/x.emlx",
@@ -311,7 +315,14 @@ def test_the_list_of_local_tools_is_a_setting() -> None:
         ),
         *({"forward_from": {"id": 9}}, {"bot_id": "B1"}, {"subtype": "bot_message"}, {"identity": "bob"}),
         *({"envelope": {"source": "+1"}}, {"chat": {"type": "supergroup"}}, {"isGroupMsg": True}),
-        *({"guild_id": "1"}, {"on_behalf_of": "bob"}, {"impersonated": True}, {"guestName": "Bob"}),
+        *({"fromUserName": "wx7"}, {"email_from": "b@x.example"}, {"caller": "Bob"}, {"is_external": True}),
+        *(
+            {"origin": {"kind": "external"}},
+            {"guild_id": "1"},
+            {"on_behalf_of": "bob"},
+            {"impersonated": True},
+            {"guestName": "Bob"},
+        ),
     ],
 )
 @pytest.mark.parametrize("wrapped", [False, True])

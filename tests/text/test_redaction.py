@@ -196,6 +196,10 @@ ADVERSARIAL = [
     "client-key-data: " * 6_000,
     "\u200bｇｈｐ" * 20_000,
     "<private" + " " * 100_000,
+    "密码是 a1b2c3d4 " * 40_000,
+    " ".join(f"password: a1b2c3{number}" for number in range(20_000)),
+    "secret_token_" * 20_000,
+    "api_key=" * 250_000,
 ]
 
 
@@ -207,6 +211,13 @@ def test_redaction_takes_linear_time(text: str) -> None:
         return time.process_time() - started
 
     assert seconds(text) < 20, "about 50 ms on a quiet core; minutes where it grows with the square"
+
+
+def test_a_long_value_is_removed_whole_and_so_is_what_its_end_announces() -> None:
+    long = "a1B2c3" * 300
+    assert redact(f"password={long} and tea") == "password=[redacted secret] and tea"
+    assert redact(f"password={long}_password: h4nd5aw tea").endswith(" tea")
+    assert "h4nd5aw" not in redact(f"password={long}_password: h4nd5aw tea")
 
 
 @given(st.text(alphabet=st.sampled_from("sk-ghp_A0b1 :=password密码是<>/.@\n4") | st.characters()))

@@ -75,6 +75,10 @@ TOKENS = {
 }  # fmt: skip
 #: Texts with a secret in them: before it, the secret, after it, and its kind.
 NAMED = [
+    ("mot de passe du compte : ", "Ch1en-Roux", "", "secret"),
+    ("la contraseña del correo es ", "Gato$Rojo31", "", "secret"),
+    ("Das Kennwort für den Router wurde auf ", "nord-8812-Tor", " geändert", "secret"),
+    ("wallet seed: ", f"{WORDS} raisin", "", "seed phrase"),
     ("the heroku key is ", "01234567-89ab-cdef-0123-456789abcdef", " now", "heroku key"),
     ("curl -u anna:", "hunter2", " https://x.org", "password"),
     ("curl --user=anna:", "hunter2", "", "password"),

@@ -55,11 +55,13 @@ _ENDS = _words("fi done")
 _RUNNERS = {("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run")}
 #: Addresses, names of hosts, users at hosts, and branches of others.
 _ADDRESS = re.compile(
-    r"[a-z][a-z0-9+.-]{1,20}://|(?<!\S)[\"']?(?://|\\\\{2,4})\w|(?:~|\$HOME|/(?:home|Users)/[^/\s]{1,60}|/root)/(?:Downloads|Mail|Maildir|Library/Mail)(?![\w-])|(?<![\w.~-])/(?:net|media|run/user/\d{1,10}/gvfs)/|/var/(?:mail|spool)/|/dev/(?:tcp|udp)/|/inet|(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])|\w@[\w-]|\blocalhost\b"
+    r"[a-z][a-z0-9+.-]{1,20}://|(?<!\S)[\"']?(?://|\\\\{2,4})\w|(?:~|\$HOME|/(?:home|Users)/[^/\s]{1,60}|/root)/(?:Downloads|Mail|Maildir|Library/Mail)(?![\w-])|(?<![\w.~-])/(?:net|media|run/user/\d{1,10}/gvfs)/|/var/(?:mail|spool|log)/|/dev/(?:tcp|udp)/|/inet|(?<![\d.])\d{1,3}(?:\.\d{1,3}){3}(?![\d.])|\w@[\w-]|\blocalhost\b"
     r"|(?<![\w./-])(?:[a-z0-9-]{1,60}\.){1,5}(?:com|org|net|io|dev|app|ai|edu|gov|cn|de|uk|eu|example|local|internal)(?![\w.-])"
     r"|\b(?:origin|upstream|remotes?)/|FETCH_HEAD|@\{u",
     re.IGNORECASE,
 )
+#: Options and commands of local programs that run another program.
+_RUNS = re.compile(r"--(?:[a-z]+-)*(?:pre|program|command|pager|exec|action)(?![a-z-])|\bs(\W).*\1.*\1\w*e")
 _COMMENT = re.compile(r"(?:^|(?<=\s))#[^\n]*", re.MULTILINE)
 _HEREDOC = re.compile(
     r"<<-?\s{0,4}(['\"]?)(\w{1,40})\1([^\n]{0,2000})\n.*?^\s{0,40}\2[ \t]*$", re.DOTALL | re.MULTILINE
@@ -152,7 +154,8 @@ def _is_local_program(program: str, rest: list[str], depth: int) -> bool:
     if program in ("awk", "gawk", "mawk"):
         return not re.search(r"system|getline|[|>]", " ".join(rest))
     run = [after for flag, after in pairwise(rest) if program == "find" and re.match("-(?:exec|ok)", flag)]
-    return program in _LOCAL and all(one in _LOCAL for one in run)
+    runs = any(one.startswith("--") or program == "sed" for one in rest if _RUNS.match(one))
+    return program in _LOCAL and not runs and all(one in _LOCAL for one in run)
 
 
 def _subcommand(words: list[str]) -> str:

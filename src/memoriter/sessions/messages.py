@@ -132,17 +132,18 @@ _OWNER_MARKS = ("senderIsOwner", "sender_is_owner", "isOwner", "is_owner")
 #: Fields in which hosts say who speaks, without case and underscores.
 _SPEAKER = re.compile(
     r"(?:sender|author|speaker|participant|member|contact|from|user|person|peer|actor)?"
-    r"(?:display|full|screen|nick|push|first)?(?:name|handle|label|display)"
+    r"(?:display|full|screen|nick|push|first|user)?(?:name|handle|label|display)|e?mailfrom"
     r"|(?:msg|message|from|chat)?(?:sender|author|speaker|participant|member|contact|from|user|person|peer|actor)(?:id|jid|email|phone|number)?"
 )
 #: Words in the name of any other field about a person who speaks, or about a group, a program or a forwarded message.
 _PERSON = frozenset((
     "sender", "author", "speaker", "participant", "member", "contact", "person", "peer", "actor", "nick", "nickname",
-    "identity", "behalf", "guest", "visitor", "customer", "envelope", "username", "by",
+    "identity", "behalf", "guest", "visitor", "customer", "envelope", "username", "caller", "by",
 ))  # fmt: skip
 _SHARED = frozenset((
     "group", "supergroup", "guild", "room", "broadcast", "bot", "forward", "forwarded", "impersonated",
 ))  # fmt: skip
+_OUTSIDE = frozenset(("channel", "external"))
 _OWNER = frozenset(("self", "me", "mine", "owner"))
 _DIRECT = ("direct", "private", "dm", "im", "p2p", "self", "main")
 
@@ -158,9 +159,9 @@ def _is_shared(key: str, value: object) -> bool:
         return not (isinstance(value, str) and value.lower() in _DIRECT)
     words = _words(key)
     if isinstance(value, bool):
-        return bool(words & (_SHARED | {"channel"}) if value else words & _OWNER)
+        return bool(words & (_SHARED | _OUTSIDE) if value else words & _OWNER)
     if isinstance(value, str) and name in ("type", "subtype", "kind"):
-        return bool(_words(value) & (_SHARED | {"channel"}))
+        return bool(_words(value) & (_SHARED | _OUTSIDE))
     return bool(value) and isinstance(value, str | int | Mapping) and bool(words & _SHARED)
 
 

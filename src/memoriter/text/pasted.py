@@ -83,8 +83,12 @@ _OWN_MARK = re.compile(
     r"记得|記得|备忘|備忘|(?:很|非常|最)?重要(?:的是)?|决定|決定|补充|另外|还有|约定|规则|偏好|更正|总之|记一下|提醒|备注|備註))\s{0,3}",
     re.IGNORECASE,
 )
-#: A dash or an arrow between a lead and the text.
-_DASH = re.compile(r"\s(?:-{1,3}|[–—|→➜⇒▶»]|//|[=-]>|>{2,3}|:{2,3})\s|——")
+#: A dash, an arrow or a sentence that points to what follows, between a lead and the text.
+_DASH = re.compile(
+    r"\s(?:-{1,3}|[–—|→➜⇒▶»]|/(?=\s.{0,400}\s/\s)|//|[=-]>|>{2,3}|:{2,3})\s|——"
+    r"|(?:\b(?:the following|below|folgende\w?|ci-dessous|suivante?s?|siguientes?|seguintes?|seguente|ниже|следующ\w{2,3})\b|下面|以下|次の|다음)[^.!?。！？]{0,80}(?:[.!?。！？\s]\s?(?=我)|[.!?]\s|[。！？])",
+    re.IGNORECASE,
+)
 #: The start of a line that is not speech: brackets, bullets, numbers of a list, headings, addresses, times.
 _MARKED = re.compile(
     r"\s{0,8}(?:[^\w\s\"'“„‘«「『¿¡$€£¥#]|#(?=[\s#])|_{2}|\d{1,3}[.)）、](?=\s|[^\W\d])|https?://|www\."
@@ -99,11 +103,16 @@ _FIRST_PERSON = re.compile(
     r"(?:(?:I|my|mine|we|our|let['’]s|call me|remember|note that|keep in mind|don['’]t forget)\b|我|咱|本人|请记住|請記住|记住|記住|叫我)",
     re.IGNORECASE,
 )
+#: A line that announces facts about the speaker. "About me:" alone is a heading of pages, too.
+_OWN_LEAD = re.compile(
+    r"\s{0,8}(?:(?:here are |here['’]s )?(?:a few|some|several|a couple of|two|three|four|five|\d) (?:more )?(?:things|facts|details|points)(?: to (?:know|remember))? about (?:me|us)|my (?:facts|details|situation)|(?P<zh>关于我(?:自己)?|關於我(?:自己)?|我(?:自己)?的(?:基本)?(?:情况|信息|資料|资料|情況)))(?:如下)?\s?[:：]\s{0,8}",
+    re.IGNORECASE,
+)
 _ENDED = re.compile(r"[.!。！]\s{0,8}\Z")
 _QUESTION = re.compile(r"[^.!?。！？]{1,200}[?？؟;]\s{0,8}")
 #: A name after the last sentence, as letters end: "…. Cheers, Bob".
 _SIGNED = re.compile(
-    r"(?:[.!?]\s|[。！？])\s{0,3}[^\s.!?,]{2,20}(?: [^\s.!?,]{1,20}){0,2},\s{1,3}[A-ZÀ-Þ][^\s.!?]{1,30}[.!]?\s{0,8}\Z"
+    r"(?:[.!?]\s|[。！？])\s{0,3}[^\s.!?,]{2,20}(?: [^\s.!?,]{1,20}){0,2},\s{1,3}[A-ZÀ-Þ][^\s.!?]{1,30}(?: [A-ZÀ-Þ][^\s.!?]{0,30}){0,2}[.!]?\s{0,8}\Z"
 )
 #: Text that only pages and newsletters contain.
 _PAGE = re.compile(r"[©®]|\ball rights reserved\b|\bunsubscribe\b|版权所有|版權所有|退订", re.IGNORECASE)
@@ -162,6 +171,8 @@ def _fenced(text: str) -> Iterator[Span]:
 def _blocks(text: str, *, long: bool) -> Iterator[Span]:
     """Yield the lines that are not the person's own sentences, and what a colon introduces."""
     lines = [match for match in _LINE.finditer(text) if match[0].strip()]
+    if not long and _is_own_list([line[0] for line in lines]):
+        return
     colon = next((at for line in lines if (at := _introduces(line)) is not None), None)
     if colon is not None:
         yield colon, len(text)
@@ -192,6 +203,15 @@ def _introduces(line: re.Match[str]) -> int | None:
         if not _OWN_MARK.fullmatch(head):
             return line.start() + colon.end()
     return None
+
+
+def _is_own_list(lines: list[str]) -> bool:
+    """Return whether a message is a list of facts that the person announces as their own, and nothing else."""
+    lead = _OWN_LEAD.fullmatch(lines[0]) if len(lines) > 1 else None
+    items = [
+        bullet and line[bullet.end() :].strip() for line in lines[1:] for bullet in [_BULLET.match(line)]
+    ]
+    return lead is not None and all(item and (lead["zh"] or _FIRST_PERSON.match(item)) for item in items)
 
 
 def _is_own(line: str) -> bool:

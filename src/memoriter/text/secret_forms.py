@@ -43,12 +43,6 @@ class Rule(NamedTuple):
                 yield Secret(*match.span(group), self.kind)
 
 
-def by_hint(rules: tuple[Rule, ...]) -> dict[str, tuple[Rule, ...]]:
-    """Return the rules that each hint calls for."""
-    hints = dict.fromkeys(hint for rule in rules for hint in rule.hints)
-    return {hint: tuple(rule for rule in rules if hint in rule.hints) for hint in hints}
-
-
 # ---- judges ---------------------------------------------------------------------------------------------------
 
 _DIGITS = re.compile("[0-9]+")
@@ -265,16 +259,18 @@ NAME_HINTS: dict[str, tuple[str, ...]] = {
     ),
     "code": ("recovery", "backup", "scratch"),
 }  # fmt: skip
-_VERBS = r"\b(?:is|was|are|set|reset|to|as|ist|lautet|est|es|é|è|är|er|on|jest|je|là|है|هي|هو)(?!\w)(?:\s(?:now|set|changed|reset|updated))?(?:\s(?:to|as)\b)?"
+_VERBS = r"\b(?:wurde\sauf|is|was|are|set|reset|to|as|ist|lautet|est|es|é|è|är|er|on|jest|je|là|है|هي|هو)(?!\w)(?:\s(?:now|set|changed|reset|updated))?(?:\s(?:to|as)\b)?"
 _SIGN = (
     rf"\s{{0,12}}(?:=>|->|→|:=|[!=]={{1,2}}|[:=：＝>|][*_]{{0,2}}|】|\bvalue=|{_VERBS}[:：]?|(?:[\u4e00-\u9fff]{{0,5}}?[，,]?)(?:是|为|為|は|는|[改换設设]成了?|用)[:：]?|[\u4e00-\u9fff]{{1,4}}[:：]|[\u2190-\u2bff\U0001f300-\U0001faff]{{1,3}})\s{{0,12}}"
     r"(?:[|>][+-]?\n\s{1,20}|```\w{0,10}\n)?"  # a block of YAML or Markdown
     r"""|["']\s{0,2}(?:,|\{\s{0,2}default\s{0,2}=)\s{0,2}(?=["'])|\((?=["'])|['’]s\s"""  # an argument
 )
-_VALUE = r"""[\\"'`“「‘]{0,3}(?P<s>(?:<(?![^\s<>]{1,100}>))?[^\s"'`“”‘’「」，。；、：！？（）<>|\\\u4e00-\u9fff]{3,4000})"""
+_VALUE = r"""[\\"'`“「‘]{0,3}(?P<s>(?:<(?![^\s<>]{1,100}>))?[^\s"'`“”‘’「」，。；、：！？（）<>|\\\u4e00-\u9fff]{3,400})"""
+#: The end of a value that is longer. It is read once, however many names the value contains.
+VALUE_REST = r"""[^\s"'`“”‘’「」，。；、：！？（）<>|\\\u4e00-\u9fff]{0,3600}"""
 NAME = (
     rf"""(?i)(?:(?P<password>{_PASSWORDS})|{_KEYS})[\\"'`*\]]{{0,4}}"""
-    rf"""(?:(?:\s(?:for|of|to|on|at|in)\s(?:[^\n:=,.;]|\.(?=\w)){{1,40}}?)?(?:{_SIGN})|(?P<beside>\s{{1,2}}|(?<=[\u3040-\u9fff])(?=[!-~]))){_VALUE}"""
+    rf"""(?:(?:\s(?:for|of|to|on|at|in|für|von|vom|zum|de|du|des|del|della|di|do|da|para|pour|van|voor|от|для|к)\s(?:[^\n:=,.;]|\.(?=\w)){{1,40}}?)?(?:{_SIGN})|(?P<beside>\s{{1,2}}|(?<=[\u3040-\u9fff])(?=[!-~]))){_VALUE}"""
 )
 #: After a value: "… as the database password", "… 是我的密码".
 LINK = r"""["'`]?(?:\s(?:as|is)(?:\s(?:the|my|our|your|a|new|old)){0,2}(?:\s[\w-]{1,20}){0,2}\s|\s?(?:作为|当作?|是|做)[\u4e00-\u9fff]{0,8})$"""
@@ -282,7 +278,7 @@ LINK = r"""["'`]?(?:\s(?:as|is)(?:\s(?:the|my|our|your|a|new|old)){0,2}(?:\s[\w-
 
 def trimmed(value: str) -> str:
     """Return a value without the punctuation that follows it."""
-    return re.sub(r"[,;.:)\]}*]{1,400}$", "", value)
+    return value.rstrip(",;.:)]}*")
 
 
 def looks_secret(value: str, match: re.Match[str]) -> bool:
@@ -330,16 +326,6 @@ TOKEN_RULES = (
         r"""(?<![A-Za-z0-9])[A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){0,6}_(?:KEY|PAT|AUTH|CREDS?|CREDENTIALS?|AK|SK|PRIVATE|SEED|PW)["']?\s{0,2}[:=]\s{0,2}["']?(?P<s>[^\s"']{12,400})""",
         lambda value: has_both(value) and is_plain_value(value),
     ),
-    Rule(
-        "key",
-        ("key", "secret", "token", "private", "access", "auth", "api", "pat"),
-        (
-            r"(?i)(?:(?<!cache[ _-])(?<!object[ _-])(?<!primary[ _-])(?<!public[ _-])(?<!sort[ _-])(?<!foreign[ _-])(?<!partition[ _-])(?<!idempotency[ _-])(?<!routing[ _-])(?<!host[ _-])(?<!s3[ _-])(?<!pub)(?<!hot)key(?:\s\d{1,2}(?=:))?"
-            r"""|secret|token|private|(?<!last[ _-])access|(?<![a-z])auth|(?<![a-z])(?:api|pat)(?![a-z]))[\\"'`*\]]{0,4}(?:\s{0,12}(?:[:=：＝]|->|=>|\bis\b|是|为)?\s{0,12}|[_.-])[\\"'`]{0,3}"""
-            r"(?P<s>(?!AAAA[BCE])[A-Za-z0-9+/][A-Za-z0-9_+/.-]{15,3000}={0,2})(?![A-Za-z0-9:/@=])"
-        ),
-        is_machine_made,
-    ),
     Rule("key", ('"auth"', "'auth'"), r"""["']auth["']\s{0,2}:\s{0,2}["'](?P<s>[A-Za-z0-9+/=]{16,400})["']""", _has_digit),
     Rule("key", ("key=", "code=", "signature=", "auth=", "credential=", "appid=", "app_id=", "access=", "sig="), r"(?i)[?&](?:[\w-]{0,30}key|code|app_?id|access|sig|[\w-]{0,20}signature|[\w-]{0,20}auth)=(?P<s>[A-Za-z0-9%._~+/=-]{16,400})", _has_digit),
     Rule("private key", ("client-key-data",), r"client-key-data:\s{0,4}(?P<s>[A-Za-z0-9+/=]{20,20000})"),
@@ -350,6 +336,17 @@ TOKEN_RULES = (
         r"""(?i)(?<![a-z])(?:bearer(?:\s{1,3}|[\w-]{0,8}\(["'])|authorization["']?\s{0,2}[:=]\s{0,2}["']?(?:[a-z][\w-]{1,30}\s{1,3})?(?:(?:token|key|credential|apikey)=["]?)?)(?P<s>[A-Za-z0-9._~+/:-]{12,2000}={0,2})""",
         _has_digit,
     ),
+)  # fmt: skip
+#: A key after a name. A match begins with one of the hints.
+NAMED_KEY = Rule(
+    "key",
+    ("key", "secret", "token", "private", "access", "auth", "api", "pat"),
+    (
+        r"(?i)(?:(?<!cache[ _-])(?<!object[ _-])(?<!primary[ _-])(?<!public[ _-])(?<!sort[ _-])(?<!foreign[ _-])(?<!partition[ _-])(?<!idempotency[ _-])(?<!routing[ _-])(?<!host[ _-])(?<!s3[ _-])(?<!pub)(?<!hot)key(?:\s\d{1,2}(?=:))?"
+        r"""|secret|token|private|(?<!last[ _-])access|(?<![a-z])auth|(?<![a-z])(?:api|pat)(?![a-z]))[\\"'`*\]]{0,4}(?:\s{0,12}(?:[:=：＝]|->|=>|\bis\b|是|为)?\s{0,12}|[_.-])[\\"'`]{0,3}"""
+        r"(?P<s>(?!AAAA[BCE])[A-Za-z0-9+/][A-Za-z0-9_+/.-]{15,3000}={0,2})(?![A-Za-z0-9:/@=])"
+    ),
+    is_machine_made,
 )  # fmt: skip
 #: Rules for long tokens without a prefix.
 LONG_RULES = (
@@ -393,9 +390,9 @@ PROSE_RULES = (
     Rule("cookie", ("cookie:",), r"(?i)(?<!\w)(?:set-)?cookie:\s{0,3}(?P<s>[\w.-]{1,60}=[^\s;,]{8,1000}(?:;\s?[\w.-]{1,60}=[^\s;,]{1,1000}){0,30})"),
     Rule(
         "seed phrase",
-        ("seed phrase", "seed word", "recovery phrase", "recovery word", "backup phrase", "backup word", "mnemonic", "助记词", "助記詞"),
+        ("seed phrase", "seed word", "recovery phrase", "recovery word", "backup phrase", "backup word", "seed:", "mnemonic", "助记词", "助記詞"),
         (
-            r"(?:(?i:(?:seed|recovery|backup)\s{1,3}(?:phrase|words?)|mnemonic)|助记词|助記詞)[^\n:：=]{0,30}?(?:[:：=]|\b(?:is|are)\b|是)[:：\s]{0,4}"
+            r"(?:(?i:(?:seed|recovery|backup)\s{1,3}(?:phrase|words?)|\bseed(?=:)|mnemonic)|助记词|助記詞)[^\n:：=]{0,30}?(?:[:：=]|\b(?:is|are)\b|是)[:：\s]{0,4}"
             r"""["'“]?(?P<s>(?:\d{0,2}\.? ?[a-z]{3,8}[ ,\n]{1,3}){11,23}[a-z]{3,8})"""
         ),
     ),
