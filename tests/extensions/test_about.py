@@ -76,6 +76,16 @@ def test_names_recur_in_both_languages() -> None:
     ]
 
 
+def test_a_chinese_name_that_begins_every_sentence_is_a_thing() -> None:
+    assert dict(find_names(["小满对花生过敏", "小满的生日是五月", "小满想学法语"])) == {"小满": 3}
+    assert dict(find_names(["修好了", "修好了", "修好了"])) == {}  # the same words, and nothing beside them
+
+
+def test_neither_a_word_that_is_a_whole_sentence_nor_a_share_is_a_thing() -> None:
+    said = ["Noted. Shall we?", "Noted.", "Thanks! It is Priya", "Thanks! Priya called", "Sure.", "Sure."]
+    assert dict(find_names([*said, "占百分之五", "百分之十以下", "约百分之三十"])) == {"Priya": 2}
+
+
 def test_things_are_listed_by_frequency_with_their_other_names(memory: Memory) -> None:
     memory.remember("Doubao (豆包) is a grey cat", tags=("pets",))
     memory.remember("We asked Priya about Doubao", tags=("pets",))

@@ -20,9 +20,9 @@ from memoriter.tools.toolbox import Toolbox
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Any:
+def memory(tmp_path: Path, request: pytest.FixtureRequest) -> Any:
     (tmp_path / "workspace").mkdir()
-    overrides = {"embedding.provider": "none"}
+    overrides = {"embedding.provider": "none"} | getattr(request, "param", {})
     with Memory.open(tmp_path / "workspace", home=tmp_path / "home", overrides=overrides) as opened:
         yield opened
 
@@ -35,6 +35,25 @@ def as_caller(access: Access, memory: Memory, operation: str, arguments: dict[st
 def test_an_empty_memory_has_a_letter_and_no_changes(memory: Memory) -> None:
     assert list_changes(memory) == []
     assert "## Learned (0)\n\nNothing." in as_markdown(write_letter(memory))
+
+
+@pytest.mark.parametrize("memory", [{"entries.approval": "agent"}], indirect=True)
+def test_to_forget_a_memory_is_listed_as_that_and_not_as_a_rejection(memory: Memory) -> None:
+    tea = memory.remember("Tea at four").entry
+    coffee = memory.remember("Coffee at nine", trust="agent").entry
+    assert tea
+    assert coffee
+    assert coffee.state == "staged"
+    memory.entries.forget(tea.id)
+    memory.entries.reject(coffee.id)
+
+    def named(kind: str) -> list[str]:
+        found = call(memory, "changes.list", {"kind": kind})["changes"]
+        return [event["before"] for one in found for event in one["events"]]
+
+    assert (named("forget"), named("reject")) == (["Tea at four"], ["Coffee at nine"])
+    history = call(memory, "entries.get", {"id": tea.id})["history"]
+    assert [event["kind"] for event in history] == ["add", "forget"]
 
 
 def test_changes_are_listed_newest_first_with_before_and_after_and_who(memory: Memory) -> None:
@@ -148,6 +167,65 @@ def test_an_erasure_deletes_the_deleted_notes_that_say_it(memory: Memory) -> Non
         for file in memory.settings.home.rglob("*")
         if file.is_file()
     )
+
+
+def a_session(memory: Memory, name: str, *said: str) -> Path:
+    """Write a transcript of the agent, as programs write it that escape every other alphabet."""
+    file = memory.settings.agent_folder / "sessions" / f"{name}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [{"type": "message", "message": {"role": "user", "content": text}} for text in said]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
+    return file
+
+
+def test_a_deleted_session_is_listed_with_the_changes_and_restored(memory: Memory) -> None:
+    file = a_session(memory, "家/cat", "豆包睡在窗台上", "Doubao eats at seven")
+    path, before = "sessions/家/cat.jsonl", file.read_bytes()
+    memory.sync()
+    memory.recall("when does Doubao eat?", session="cat")
+    trial = as_caller("admin", memory, "notes.remove", {"path": path, "dryRun": True})
+    assert (trial["id"], trial["lines"], trial["recalls"], file.exists()) == ("", 2, 1, True)
+    removed = as_caller("admin", memory, "notes.remove", {"path": path})
+    assert (removed["path"], removed["session"], file.exists()) == (path, "cat", False)
+    assert memory.search("Doubao eats at seven").hits == ()
+    (listed,) = as_caller("admin", memory, "changes.list", {})["deleted"]
+    assert (listed["id"], listed["path"]) == (removed["id"], path)
+    as_caller("admin", memory, "notes.restore", {"id": removed["id"]})
+    assert file.read_bytes() == before
+    assert as_caller("admin", memory, "changes.list", {})["deleted"] == []
+    assert [hit.path for hit in memory.search("Doubao eats at seven")] == [path]
+
+
+def test_a_session_that_began_again_is_not_overwritten(memory: Memory) -> None:
+    removed = remove_note(memory, f"sessions/{a_session(memory, 'cat', 'Tea at four').name}")
+    newer = a_session(memory, "cat", "Tea at five").read_bytes()
+    with pytest.raises(EditConflict):
+        restore_note(memory, removed.id)
+    assert (memory.settings.agent_folder / "sessions/cat.jsonl").read_bytes() == newer
+    assert len(list_deleted(memory)) == 1
+
+
+def test_a_session_of_another_program_is_not_deleted(tmp_path: Path) -> None:
+    (tmp_path / "program").mkdir()
+    (tmp_path / "workspace").mkdir()
+    file = tmp_path / "program/chat.jsonl"
+    file.write_text('{"type": "user", "message": {"role": "user", "content": "Tea at four"}}\n', "utf-8")
+    overrides = {"embedding.provider": "none", "sessions.paths": [str(tmp_path / "program")]}
+    with Memory.open(tmp_path / "workspace", home=tmp_path / "home", overrides=overrides) as memory:
+        for path in ("sessions/chat.jsonl", "sessions/none.jsonl", "sessions/../program/chat.jsonl"):
+            with pytest.raises(NotFound) as error:
+                remove_note(memory, path)
+            assert ("memoriter only reads" in str(error.value)) == (path == "sessions/chat.jsonl")
+    assert file.exists()
+
+
+def test_an_erasure_deletes_the_deleted_sessions_that_say_it(memory: Memory) -> None:
+    entry = memory.remember("保险柜在“镜子”后面").entry
+    assert entry
+    for name, text in (("house", '"对了，\n保险柜在“镜子”后面。"'), ("garden", "The gate squeaks.")):
+        remove_note(memory, f"sessions/{a_session(memory, name, text).name}")
+    memory.erase(entry.id)
+    assert [note.path for note in list_deleted(memory)] == ["sessions/garden.jsonl"]
 
 
 def test_a_deleted_note_is_kept_for_the_retention_time(

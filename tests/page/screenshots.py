@@ -149,13 +149,14 @@ def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("folder", type=Path)
     reader.add_argument("--only", default="", metavar="VIEW-FORM,…")
+    reader.add_argument("--memory", type=Path, help="An empty folder for the sample. Operate shows its path.")
     chosen = reader.parse_args()
     chosen.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         fonts = Path(folder) / "fonts.conf"
         fonts.write_text(FONTS, "utf-8")
         os.environ["FONTCONFIG_FILE"] = str(fonts)
-        with served(Path(folder), {"entries": {"approval": "agent"}}) as gateway:
+        with served(chosen.memory or Path(folder), {"entries": {"approval": "agent"}}) as gateway:
             sample.fill(gateway)
             waiting(gateway)
             places = changed(gateway)

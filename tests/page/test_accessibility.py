@@ -129,6 +129,23 @@ def test_panels_and_dialogs_have_no_problems(width: int, axe: str, gateway: Serv
     assert problems(page, axe) == []
 
 
+@pytest.mark.parametrize("width", [320, 1280], ids=["phone", "desk"])
+def test_the_dialogs_that_delete_a_session_have_no_problems(
+    width: int, axe: str, gateway: Served, visit: Visit
+) -> None:
+    name = f"axe-{width}"
+    gateway.session(name, ("user", "The boat is in the harbour"), ("assistant", "Noted."))
+    size = {"width": width, "height": 860}
+    page = visit(gateway, f"#/notes/sessions/{name}.jsonl", viewport=size, reduced_motion="reduce").page
+    page.locator(".note-actions [data-do=remove]").click()
+    delete = page.get_by_role("dialog").get_by_role("button", name="Delete", exact=True)
+    expect(delete).to_be_visible()
+    assert problems(page, axe) == []
+    delete.click()
+    expect(page.get_by_role("dialog").locator(".receipt")).to_be_visible()
+    assert problems(page, axe) == []
+
+
 @pytest.mark.parametrize("width", [320, 1920], ids=["phone", "wide"])
 def test_dialogs_of_several_memories_and_files_have_no_problems(
     width: int, axe: str, gateway: Served, visit: Visit

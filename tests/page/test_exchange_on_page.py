@@ -59,6 +59,7 @@ def test_files_are_previewed_imported_and_undone(gateway: Served, visit: Visit, 
     broken.write_text("[{]")
     page = visit(gateway, "#/memories").page
     page.get_by_role("button", name="Import …").click()
+    expect(page.get_by_role("dialog")).to_contain_text("Recognised exports: ChatGPT, Claude")
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Choose files").set_input_files([mem0, chatgpt, note, broken])
     expect(dialog.locator(".import-file", has_text="mem0.json")).to_contain_text(

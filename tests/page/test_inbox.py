@@ -112,7 +112,7 @@ def test_a_card_says_who_wrote_it_where_and_what_it_would_change(gateway: Served
     card = page.locator(".inbox-card")
     expect(card.locator(".statement")).to_have_text("The ferry leaves at nine on Sundays.")
     expect(card.locator(".facts")).to_contain_text("an agent's tool (cursor), for main")
-    expect(card.locator(".why-waits")).to_have_text("It waits because an agent wrote it.")
+    expect(card.locator(".why-waits")).to_have_text("An agent wrote it.")
     expect(card.locator(".conversation .turn.lit")).to_contain_text("The ferry leaves at nine on Sundays.")
     expect(card.locator(".conversation .transcript")).to_have_attribute(
         "href", re.compile("#/notes/sessions/ferry")
@@ -176,7 +176,7 @@ def test_what_an_agent_wrote_after_it_read_text_from_outside_is_decided_and_undo
     page = visit(gateway, INBOX).page
     statement = page.locator(".inbox-card .statement")
     expect(statement).to_have_text(text)
-    expect(page.locator(".why-waits")).to_have_text("It waits because the agent had read text from outside.")
+    expect(page.locator(".why-waits")).to_have_text("The agent had read text from outside.")
     page.keyboard.press("e")
     page.get_by_role("dialog").get_by_label("Statement").press("Escape")  # decides nothing
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -259,7 +259,7 @@ def test_each_save_of_a_day_waits_alone_and_its_page_decides_it(gateway: Served,
     }
     assert set(waiting) == {"The bakery opens at six", "The mill is closed"}
     page = visit(gateway, f"#/notes/{waiting['The bakery opens at six']}").page
-    expect(page.locator(".note .waiting")).to_contain_text("It waits for your approval")
+    expect(page.locator(".note .waiting")).to_contain_text("Until you approve it")
     page.locator(".note .waiting [data-do=approve]").click()
     expect(page.locator(".note .waiting")).to_have_count(0)
     assert [one["path"] for one in gateway.ask("notes.waiting")["notes"]] == [waiting["The mill is closed"]]

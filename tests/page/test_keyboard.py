@@ -32,7 +32,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         running.write("memory/cat.md", "# Cat\n\n- Doubao eats at seven\n")
         running.ask("memory.sync")
         running.ask("entries.add", text="Doubao is a grey cat")
-        running.ask("recall", query="Doubao is a grey cat")
+        running.ask("recall", query="Doubao is a grey cat", session="cat")
         yield running
 
 
@@ -77,6 +77,26 @@ def test_a_sentence_of_the_agent_is_explained(gateway: Served, visit: Visit) -> 
     tab_to(page, dialog.locator("[data-do=correct]").first)
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
+
+
+def test_a_view_that_loads_after_back_leaves_the_focus_to_the_reader_who_types(
+    gateway: Served, visit: Visit
+) -> None:
+    watched = visit(gateway, "#/recalls", live=False)
+    page = watched.page
+    page.locator(".recall-line").first.click()
+    page.locator(".panel .facts").get_by_role("link", name="cat").click()
+    expect(page.locator(".panel .facts")).to_have_count(0)
+    held = watched.hold("**/recalls.get")
+    page.go_back()
+    held.wait_for()
+    words = page.locator("[data-filter=q]")
+    words.fill("boats")
+    held.release()
+    expect(page.locator(".panel .facts")).to_be_visible()
+    expect(words).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".recall-line")).to_have_count(0)
 
 
 def test_a_token_is_made_and_a_backup_restored(gateway: Served, visit: Visit) -> None:

@@ -11,20 +11,18 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter.entries.collection import context_of
 from memoriter.entries.drafts import clean_entry
 from memoriter.errors import EditConflict, MemoriterError, NotFound, WriteError
+from memoriter.extensions.letter.deleted import own_transcript
 from memoriter.files import edits
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.store.entry_store import Edit
 from memoriter.text.redaction import redact
 
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
-
-SESSIONS = "sessions/"
+TRANSCRIPT = ".jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,8 @@ class Changed:
 class Done:
     """What was changed, and what `undo` needs."""
 
-    corrected: tuple[Place, ...] = ()
-    forgotten: tuple[Place, ...] = ()
+    corrected: int = 0
+    forgotten: int = 0
     #: One of the changed entries and the number of its newest change. They are one change set.
     entry: str | None = None
     seq: int | None = None
@@ -81,14 +79,9 @@ def change(memory: Memory, places: Sequence[Place]) -> Done:
         raise
     if written:
         memory.mark_changed()
-    first = made[0] if made else None
-    return Done(
-        tuple(place for place in places if place.new),
-        tuple(place for place in places if not place.new),
-        first.id if first else None,
-        first.seq if first else None,
-        tuple(written),
-    )
+    corrected = sum(bool(place.new) for place in places)
+    entry, seq = (made[0].id, made[0].seq) if made else (None, None)
+    return Done(corrected, len(places) - corrected, entry, seq, tuple(written))
 
 
 def undo(memory: Memory, entry: str | None, seq: int | None, files: Sequence[Changed]) -> None:
@@ -151,14 +144,10 @@ def _apply(memory: Memory, changes: Sequence[Edit]) -> tuple[Any, ...]:
 
 def _file(memory: Memory, path: str) -> Path:
     """Return the file of a note, or of a transcript that memoriter keeps."""
-    if not path.startswith(SESSIONS):
-        memory.notes.get(path)
-        return memory.settings.workspace / path
-    root = (memory.settings.agent_folder / "sessions").resolve()
-    file = (root / path.removeprefix(SESSIONS)).resolve()
-    if not file.is_relative_to(root) or not file.is_file():
-        raise NotFound(f"{path} is not kept by memoriter, so it cannot be changed here. Nothing was changed.")
-    return file
+    if path.endswith(TRANSCRIPT):
+        return own_transcript(memory, path).absolute
+    memory.notes.get(path)
+    return memory.settings.workspace / path
 
 
 def _planned(memory: Memory, path: str, places: Sequence[Place]) -> tuple[str, str]:
@@ -167,7 +156,7 @@ def _planned(memory: Memory, path: str, places: Sequence[Place]) -> tuple[str, s
     if text is None:
         raise NotFound(f"{path} does not exist. Nothing was changed.")
     lines = text.split("\n")
-    is_session = path.startswith(SESSIONS)
+    is_session = path.endswith(TRANSCRIPT)
     gone = set[int]()
     for place in places:
         at = (place.line or 0) - 1

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from memoriter.entries.collection import context_of
 from memoriter.errors import BadArgument, MemoriterError
 from memoriter.extensions.about.names import aliases_in, find_names, pattern_of
 from memoriter.extensions.tidy.auditing import about_pairs
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.records import Entry, EntryEvent, EntryState, RecallHead
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 #: Lines, recalls and changes of each kind in one answer.
 MAX_LINES = 200
@@ -76,7 +73,13 @@ class About:
     @property
     def places(self) -> int:
         """Return the number of entries and lines that mention it."""
-        return len(self.entries) + len(self.older) + len(self.notes) + len(self.conversations)
+        return len(self.citations)
+
+    @property
+    def citations(self) -> tuple[str, ...]:
+        """Return citations of the entries and lines that mention it."""
+        entries = (f"entry:{entry.id}" for entry in (*self.entries, *self.older))
+        return (*entries, *(f"{line.path}#L{line.line}" for line in (*self.notes, *self.conversations)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,8 @@ def about(memory: Memory, name: str, *, masked: bool = False) -> About:
         raise BadArgument("Give the name of a thing.", "name")
     entries = _all_entries(memory)
     lines, degraded = _all_lines(memory, masked=masked)
-    aliases = _aliases(name, [*(entry.text for entry in entries), *(line.text for line in lines)])
+    pairs = list(aliases_in([*(entry.text for entry in entries), *(line.text for line in lines)]))
+    aliases = tuple(sorted(_group(name, pairs)))
     pattern = pattern_of((name, *aliases))
     mine = [entry for entry in entries if pattern.search(entry.text) or _is_tag(entry, name, aliases)]
     found = [line for line in lines if pattern.search(line.text) or pattern.search(_title(line.path))]
@@ -153,10 +157,6 @@ def _joined(things: Sequence[Thing], pairs: Sequence[tuple[str, str]]) -> Iterat
         aliases = tuple(sorted(others.get(key, ())))
         done.update((key, *(alias.casefold() for alias in aliases)))
         yield Thing(thing.name, thing.kind, thing.count, aliases)
-
-
-def _aliases(name: str, texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(_group(name, list(aliases_in(texts)))))
 
 
 def _group(name: str, pairs: Sequence[tuple[str, str]]) -> set[str]:

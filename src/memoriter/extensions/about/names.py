@@ -21,6 +21,7 @@ _NAME = re.compile(
     rf"(?:{_WORD})(?: (?:{_WORD}|of|de|van|von|the))*(?<! of)(?<! de)(?<! van)(?<! von)(?<! the)"
 )
 _SENTENCE = re.compile(r"(?:^|[.!?:;•\n\"“(\[|>*-])\s*$")
+_ENDS = re.compile(r" ?[.!?]")
 _CHINESE = re.compile(r"[\u4e00-\u9fff]+")
 _QUOTED = re.compile(r"[《「『“]([^》」』”\n]{2,20})[》」』”]")
 _CALLED = (
@@ -49,7 +50,7 @@ _CHINESE_EDGES = frozenset(
 )
 _CHINESE_WORDS = """
 今天 明天 昨天 现在 时候 时间 已经 没有 需要 喜欢 知道 觉得 然后 还是 以及 一个 一些 什么 怎么 自己 大家 问题 东西
-事情 工作 使用 进行 开始 结束 之后 之前 今年 明年 上午 下午 晚上 早上 星期 小时 分钟
+事情 工作 使用 进行 开始 结束 之后 之前 今年 明年 上午 下午 晚上 早上 星期 小时 分钟 百分 百分之
 """
 _CHINESE_COMMON = frozenset(_CHINESE_WORDS.split())
 
@@ -115,8 +116,16 @@ def _english(text: str) -> Iterator[tuple[str, bool]]:
         while words and words[0] in _COMMON:
             words, is_first = words[1:], False
         name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".")
-        if len(name) > 1 and len(name) <= MAX_NAME and name not in _COMMON:
+        is_sentence = is_first and _ENDS.match(text, found.end()) is not None  # "Noted."
+        if 1 < len(name) <= MAX_NAME and name not in _COMMON and not is_sentence:
             yield name, is_first and len(words) == 1
+
+
+def _is_free(left: set[str], right: set[str]) -> bool:
+    """Return whether a run stands for itself. A name often begins or ends every sentence about it."""
+    return max(len(left), len(right)) > 1 and all(
+        len(side) > 1 or side & {"^", "$"} for side in (left, right)
+    )
 
 
 class _Grams:
@@ -147,7 +156,7 @@ class _Grams:
         found = {
             gram: count
             for gram, count in self._texts.items()
-            if count >= MIN_TEXTS_CHINESE and len(self._left[gram]) > 1 and len(self._right[gram]) > 1
+            if count >= MIN_TEXTS_CHINESE and _is_free(self._left[gram], self._right[gram])
         }
         longer = {
             part

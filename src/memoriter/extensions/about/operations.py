@@ -6,9 +6,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.extensions.about import changing
 from memoriter.extensions.about.gathering import about, list_things
 from memoriter.extensions.about.why import sources_of
+from memoriter.extensions.letter.operations import EventJson
 from memoriter.memory import parts_of
 from memoriter.tools.entries import EntryJson, RecallJson
 from memoriter.tools.recalls import ConsideredJson, RecallGetResult
@@ -19,8 +21,6 @@ MAX_PLACES = 1_000
 
 
 class AboutArguments(Arguments):
-    """Arguments of `about.get`."""
-
     name: str = Field(
         max_length=200, description="A name, such as of a person, a place, a project or a topic."
     )
@@ -44,29 +44,18 @@ class ContradictionJson(Shape):
     why: Prose
 
 
-class ChangeJson(Shape):
-    """A change of an entry."""
-
-    entry_id: str
-    at: float
-    kind: str
-    by: str
-    before: str | None = omitted_if_none("What it said before.")
-    after: str | None = omitted_if_none("What it said afterwards.")
-
-
 class AboutResult(Shape):
     """Everything about one thing."""
 
     name: str = ""
     aliases: list[str] = Field(default=[])
-    entries: list[EntryJson] = Field(default=[], description="Entries in force, and entries that wait.")
-    older: list[EntryJson] = Field(default=[], description="Entries that no longer hold.")
+    entries: list[EntryJson] = described([], "Entries in force, and entries that wait.")
+    older: list[EntryJson] = described([], "Entries that no longer hold.")
     notes: list[LineJson] = Field(default=[])
     conversations: list[LineJson] = Field(default=[])
-    recalls: list[RecallJson] = Field(default=[], description="Recalls in which it went into a prompt.")
+    recalls: list[RecallJson] = described([], "Recalls in which it went into a prompt.")
     contradictions: list[ContradictionJson] = Field(default=[])
-    changes: list[ChangeJson] = Field(default=[])
+    changes: list[EventJson] = Field(default=[])
     degraded: str | None = None
 
 
@@ -90,17 +79,13 @@ class PlaceArguments(Arguments):
 
     ref: str = Field(max_length=4_096, description="The id of an entry, or the path of a file.")
     text: str = Field(max_length=8_000, description="What it says now.")
-    line: int | None = Field(default=None, ge=1, description="The line in a file.")
-    new: str | None = Field(
-        default=None, max_length=8_000, description="What it should say. Without it: forget."
-    )
+    line: int | None = described(None, "The line in a file.", ge=1)
+    new: str | None = described(None, "What it should say. Without it: forget.", max_length=8_000)
 
 
 class ChangeArguments(Arguments):
-    """Arguments of `about.change`."""
-
     places: list[PlaceArguments] = Field(max_length=MAX_PLACES, description="The places.")
-    name: str = Field(default="", max_length=200, description="The thing, to report what still mentions it.")
+    name: str = described("", "The thing, to report what still mentions it.", max_length=200)
 
 
 class FileArguments(Arguments):
@@ -114,19 +99,9 @@ class FileArguments(Arguments):
 class UndoArguments(Arguments):
     """Arguments of `about.undo`: what `about.change` returned."""
 
-    entry: str | None = Field(default=None, max_length=64, description="`entry` of the change.")
-    seq: int | None = Field(default=None, description="`seq` of the change.")
-    files: list[FileArguments] = Field(
-        default=[], max_length=MAX_PLACES, description="`files` of the change."
-    )
-
-
-class FileJson(Shape):
-    """A file that was changed."""
-
-    path: str
-    before: str
-    version: str
+    entry: str | None = described(None, "`entry` of the change.", max_length=64)
+    seq: int | None = described(None, "`seq` of the change.")
+    files: list[FileArguments] = described([], "`files` of the change.", max_length=MAX_PLACES)
 
 
 class ChangedResult(Shape):
@@ -134,10 +109,10 @@ class ChangedResult(Shape):
 
     corrected: Count = 0
     forgotten: Count = 0
-    remains: list[str] = Field(default=[], description="Places that still mention the thing.")
+    remains: list[str] = described([], "Places that still mention the thing.")
     entry: str | None = None
     seq: int | None = None
-    files: list[FileJson] = Field(default=[])
+    files: list[changing.Changed] = Field(default=[])
 
 
 class UndoneResult(Shape):
@@ -147,8 +122,6 @@ class UndoneResult(Shape):
 
 
 class WhyArguments(Arguments):
-    """Arguments of `recalls.why`."""
-
     sentence: str = Field(max_length=2_000, description="What the agent said.")
 
 
@@ -173,21 +146,10 @@ def get(call: Call[AboutArguments]) -> AboutResult:
     conversations, recalls, contradictions and changes. Other names of it are found too.
     """
     found = about(call.memory, call.arguments.name, masked=call.masked)
-    changes = [
-        ChangeJson(
-            entry_id=event.entry_id,
-            at=event.at,
-            kind=event.kind,
-            by=event.by,
-            before=event.before.text if event.before else None,
-            after=event.after.text if event.after else None,
-        )
-        for event in found.changes
-    ]
-    shown = AboutResult.model_validate(
-        {**{name: getattr(found, name) for name in found.__slots__}, "changes": []}
+    changes = [EventJson.of(event) for event in found.changes]
+    return AboutResult.model_validate(
+        {**{name: getattr(found, name) for name in found.__slots__}, "changes": changes}
     )
-    return shown.model_copy(update={"changes": changes})
 
 
 @operation("about.list")
@@ -203,33 +165,16 @@ def change(call: Call[ChangeArguments]) -> ChangedResult:
     changed or none, and `about.undo` reverts it. The result names the places that still mention the thing.
     """
     asked = call.arguments
-    done = changing.change(
-        call.memory, [changing.Place(place.ref, place.text, place.new, place.line) for place in asked.places]
-    )
-    left = about(call.memory, asked.name) if asked.name else None
-    remains = (
-        [
-            *(f"entry:{entry.id}" for entry in (*left.entries, *left.older)),
-            *(f"{line.path}#L{line.line}" for line in (*left.notes, *left.conversations)),
-        ]
-        if left
-        else []
-    )
-    return ChangedResult(
-        corrected=len(done.corrected),
-        forgotten=len(done.forgotten),
-        remains=remains,
-        entry=done.entry,
-        seq=done.seq,
-        files=[FileJson.model_validate(file) for file in done.files],
-    )
+    done = changing.change(call.memory, [changing.Place(**place.model_dump()) for place in asked.places])
+    remains = about(call.memory, asked.name).citations if asked.name else ()
+    return ChangedResult.model_validate(done).model_copy(update={"remains": list(remains)})
 
 
 @operation("about.undo", read_only=False, destructive=True, owner_only=True)
 def undo(call: Call[UndoArguments]) -> UndoneResult:
     """Undo a change of several places, unless one of them was changed since."""
     asked = call.arguments
-    files = [changing.Changed(file.path, file.before, file.version) for file in asked.files]
+    files = [changing.Changed(**file.model_dump()) for file in asked.files]
     changing.undo(call.memory, asked.entry, asked.seq, files)
     return UndoneResult(undone=True)
 

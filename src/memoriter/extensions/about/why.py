@@ -6,18 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.entries.collection import context_of
 from memoriter.errors import MemoriterError
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.records import Considered, Recall
 from memoriter.text import query_terms
 from memoriter.text.redaction import redact
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 log = logs.get("about")
 

@@ -4,33 +4,41 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.extensions.letter import deleted, writing
 from memoriter.extensions.letter.writing import MAX_CHANGES, MAX_LISTED
+from memoriter.records import EntryEvent
 from memoriter.tools.entries import EntryJson, Time
 from memoriter.tools.notes import NoteTextJson
 from memoriter.tools.tool import LATEST, Arguments, Call, Count, Prose, Shape, omitted_if_none, operation
 
 
 class ChangesArguments(Arguments):
-    """Arguments of `changes.list`."""
-
-    since: Time | None = Field(default=None, description="At or after this time, in seconds since the epoch.")
-    until: Time | None = Field(default=None, description="Before this time, in seconds since the epoch.")
-    by: str | None = Field(default=None, max_length=100, description="Only by this writer, such as `owner`.")
-    kind: str | None = Field(default=None, max_length=20, description="Only of this kind, such as `update`.")
-    before: int | None = Field(default=None, description="`next` of the page before.")
-    limit: int = Field(default=100, ge=1, le=MAX_CHANGES, description="Maximum number of changes.")
+    since: Time | None = described(None, "At or after this time, in seconds since the epoch.")
+    until: Time | None = described(None, "Before this time, in seconds since the epoch.")
+    by: str | None = described(None, "Only by this writer, such as `owner`.", max_length=100)
+    kind: str | None = described(None, "Only of this kind, such as `update`.", max_length=20)
+    before: int | None = described(None, "`next` of the page before.")
+    limit: int = described(100, "Maximum number of changes.", ge=1, le=MAX_CHANGES)
 
 
 class EventJson(Shape):
     """What happened to one entry."""
 
     entry_id: str
+    at: float
     kind: str
     by: str
     note: Prose = ""
     before: str | None = omitted_if_none("What it said before.")
     after: str | None = omitted_if_none("What it said afterwards.")
+
+    @classmethod
+    def of(cls, event: EntryEvent) -> EventJson:
+        """Return a change of an entry with the words before and after."""
+        before, after = (entry.text if entry else None for entry in (event.before, event.after))
+        known = {name: getattr(event, name) for name in ("entry_id", "at", "by", "note")}
+        return cls(**known, kind=event.deed, before=before, after=after)
 
 
 class ChangeJson(Shape):
@@ -44,7 +52,7 @@ class ChangeJson(Shape):
 
 
 class DeletedJson(Shape):
-    """A note that the owner deleted and can restore."""
+    """A note or session that the owner deleted and can restore."""
 
     id: str
     path: str
@@ -56,38 +64,37 @@ class ChangesResult(Shape):
 
     changes: list[ChangeJson] = Field(default=[])
     next: int | None = None
-    deleted: list[DeletedJson] = Field(
-        default=[], description="Notes deleted in this time, on the first page for the owner."
+    deleted: list[DeletedJson] = described(
+        [], "Notes and sessions deleted in this time, on the first page for the owner."
     )
 
 
 class DeleteArguments(Arguments):
-    """Arguments of `notes.remove`."""
-
-    path: str = Field(max_length=4_096, description="The path of the note.")
-    version: str = Field(max_length=64, description="The version that was read.")
+    path: str = Field(max_length=4_096, description="The path of the note or session.")
+    version: str | None = described(None, "The version that was read. A session has none.", max_length=64)
+    dry_run: bool = described(False, "Only show what would be removed.")
 
 
 class DeletedResult(Shape):
-    """A note that was deleted."""
+    """A note or session that was deleted, and what is kept of the session."""
 
-    id: str = Field(default="", description="For `notes.restore`.")
+    id: str = described("", "For `notes.restore`. Empty for a dry run.")
     path: str = ""
     at: float = 0
+    lines: Count = 0
+    session: str | None = None
+    learned: Count = described(0, "Number of entries that were learned in the session. They stay.")
+    recalls: Count = described(0, "Number of recalls for the session in the ledger. They stay.")
 
 
 class RestoreArguments(Arguments):
-    """Arguments of `notes.restore`."""
-
     id: str = Field(
-        max_length=20, description="The id of a deleted note, from `notes.remove` or `changes.list`."
+        max_length=20, description="The id of what was deleted: from `notes.remove` or `changes.list`."
     )
 
 
 class LetterArguments(Arguments):
-    """Arguments of `letter.get`."""
-
-    days: int = Field(default=7, ge=1, le=366, description="Number of days until now.")
+    days: int = described(7, "Number of days until now.", ge=1, le=366)
 
 
 class ChangedJson(Shape):
@@ -110,7 +117,7 @@ class LetterResult(Shape):
 
     since: float = 0
     until: float = 0
-    learned: list[EntryJson] = Field(default=[], description=f"At most {MAX_LISTED}, as in all these lists.")
+    learned: list[EntryJson] = described([], f"At most {MAX_LISTED}, as in all these lists.")
     learned_total: Count = 0
     changed: list[ChangedJson] = Field(default=[])
     changed_total: Count = 0
@@ -121,7 +128,7 @@ class LetterResult(Shape):
     never_used: list[EntryJson] = Field(default=[])
     never_used_total: Count = 0
     forget: list[ForgetJson] = Field(default=[])
-    markdown: str = Field(default="", description="The letter as Markdown.")
+    markdown: str = described("", "The letter as Markdown.")
 
 
 @operation("changes.list")
@@ -135,17 +142,7 @@ def changes(call: Call[ChangesArguments]) -> ChangesResult:
             at=change.at,
             seq=change.events[0].seq,
             newest=change.is_newest,
-            events=[
-                EventJson(
-                    entry_id=event.entry_id,
-                    kind=event.kind,
-                    by=event.by,
-                    note=event.note,
-                    before=event.before.text if event.before else None,
-                    after=event.after.text if event.after else None,
-                )
-                for event in change.events
-            ],
+            events=[EventJson.of(event) for event in change.events],
         )
         for change in found
     ]
@@ -161,14 +158,15 @@ def changes(call: Call[ChangesArguments]) -> ChangesResult:
 
 @operation("notes.remove", read_only=False, destructive=True, owner_only=True)
 def remove(call: Call[DeleteArguments]) -> DeletedResult:
-    """Remove a note and keep its text for `cleanup.retention_days`, so that `notes.restore` can restore it."""
-    asked = call.arguments
-    return DeletedResult.model_validate(deleted.remove_note(call.memory, asked.path, version=asked.version))
+    """Remove a note, or a session that memoriter keeps. Its text is kept for `cleanup.retention_days`, so that
+    `notes.restore` can restore it. Entries learned in a session stay.
+    """
+    return DeletedResult.model_validate(deleted.remove_note(call.memory, **call.arguments.model_dump()))
 
 
 @operation("notes.restore", read_only=False, owner_only=True)
 def restore(call: Call[RestoreArguments]) -> NoteTextJson:
-    """Restore a note that `notes.remove` removed. Nothing is changed if there is a note in its place."""
+    """Restore what `notes.remove` removed. Nothing is changed if there is something else in its place."""
     return NoteTextJson.model_validate(deleted.restore_note(call.memory, call.arguments.id))
 
 
@@ -176,22 +174,12 @@ def restore(call: Call[RestoreArguments]) -> NoteTextJson:
 def letter(call: Call[LetterArguments]) -> LetterResult:
     """Return the letter of the last days: what was learned, changed, retired and never used, and what to forget."""
     written = writing.write_letter(call.memory, days=call.arguments.days)
-    return LetterResult(
-        since=written.since,
-        until=written.until,
-        learned=[EntryJson.model_validate(entry) for entry in written.learned[:MAX_LISTED]],
-        learned_total=len(written.learned),
-        changed=[
-            ChangedJson(before=before, entry=EntryJson.model_validate(entry))
-            for before, entry in written.changed[:MAX_LISTED]
-        ],
-        changed_total=len(written.changed),
-        retired=[EntryJson.model_validate(entry) for entry in written.retired[:MAX_LISTED]],
-        retired_total=len(written.retired),
-        recalls=written.recalls,
-        waiting=written.waiting,
-        never_used=[EntryJson.model_validate(entry) for entry in written.never_used],
-        never_used_total=written.never_used_total,
-        forget=[ForgetJson(id=one.ids[0], text=one.texts[0], why=one.why) for one in written.forget],
-        markdown=writing.as_markdown(written),
+    lists = {name: getattr(written, name) for name in ("learned", "changed", "retired")}
+    forget = [{"id": one.ids[0], "text": one.texts[0], "why": one.why} for one in written.forget]
+    return LetterResult.model_validate(
+        {name: getattr(written, name) for name in written.__slots__}
+        | {name: found[:MAX_LISTED] for name, found in lists.items()}
+        | {f"{name}_total": len(found) for name, found in lists.items()}
+        | {"changed": [{"before": before, "entry": entry} for before, entry in written.changed[:MAX_LISTED]]}
+        | {"forget": forget, "markdown": writing.as_markdown(written)}
     )

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter.entries.collection import context_of
 from memoriter.extensions.tidy.auditing import AuditFinding, propose
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.records import Entry, EntryEvent
 from memoriter.store import entry_rows
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 DAY_S = 86_400.0
 #: Changes that one answer has, and statements in each part of a letter.
@@ -23,6 +20,8 @@ MAX_LISTED = 20
 #: An entry that no prompt used for so long counts as never used.
 UNUSED_S = 14 * DAY_S
 
+#: `EntryEvent.deed`, in SQL.
+DEED = "iif(kind = 'reject' and before ->> 'state' <> 'staged', 'forget', kind)"
 LEARNED = ("add", "import", "approve")
 CHANGED = ("update", "merge", "restore")
 RETIRED = ("supersede", "expire", "absorb", "reject", "forget")
@@ -71,7 +70,7 @@ def list_changes(
     if not parts_of(memory).entries_exist:
         return []
     store = context_of(memory.entries).store
-    given = (("at >= ?", since), ("at < ?", until), ("by = ?", by), ("kind = ?", kind))
+    given = (("at >= ?", since), ("at < ?", until), ("by = ?", by), (f"{DEED} = ?", kind))
     found = [(clause, value) for clause, value in given if value is not None]
     where = " and ".join(["true", *(clause for clause, _ in found)])
     # An import adds changes of earlier times, so the order of the numbers is not that of the days.

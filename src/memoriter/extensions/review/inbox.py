@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.entries import adding
 from memoriter.entries.collection import context_of
 from memoriter.extensions.tidy.auditing import AuditFinding, about_pairs, propose
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.tools.entries import EntryJson, IdArguments
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Call, Prose, Shape, operation
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 #: Proposals in one answer, and the newest entries that are compared for it.
 MAX_PROPOSALS, MAX_COMPARED = 50, 1_000
@@ -28,9 +25,9 @@ KEEP = "keep"
 class ForeseenResult(Shape):
     """What the approval of an entry would do."""
 
-    action: str = Field(default="add", description="`add`, `repeat`, `merge` or `supersede`.")
+    action: str = described("add", "`add`, `repeat`, `merge` or `supersede`.")
     why: Prose = ""
-    entries: list[EntryJson] = Field(default=[], description="The entries that it would change or replace.")
+    entries: list[EntryJson] = described([], "The entries that it would change or replace.")
 
 
 class ProposalJson(Shape):

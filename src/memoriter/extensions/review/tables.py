@@ -14,7 +14,6 @@ from memoriter.cli.entry_tables import (
     count_entries,
     day,
     entries,
-    kind_of,
     remembered,
 )
 from memoriter.cli.render import console, fit, plain, print_table
@@ -50,7 +49,7 @@ def events(found: Sequence[EntryEvent]) -> None:
         (
             str(event.seq),
             day(event.at),
-            kind_of(event),
+            event.deed,
             event.by,
             conversation(event.after or event.before),
             change_of(event),
@@ -125,11 +124,8 @@ def _origin(ref: str, entry: Entry | None) -> str:
     """Return the place of a note, or the short id of an entry with the conversation that it comes from."""
     if entry is None:
         return f"from {ref}"
-    return (
-        f"entry {entry.id[:8]} · from {conversation(entry)}"
-        if conversation(entry)
-        else f"entry {entry.id[:8]}"
-    )
+    said = conversation(entry)
+    return f"entry {entry.id[:8]}{said and f' · from {said}'}"
 
 
 def _parts(parts: Sequence[Part]) -> str:

@@ -132,12 +132,15 @@ class Agents(Mapping[str, ReloadingAgent]):
 
 
 class Mount(Protocol):
-    """An ASGI application of an extension. The guard has put caller and agent into ``scope["state"]["record"]``."""
+    """An ASGI application of an extension, which inherits this class.
+
+    The guard has put caller and agent into ``scope["state"]["record"]``.
+    """
 
     #: Whether it serves the paths below its own, by every method. The guard names no agent for them.
-    has_paths: bool
+    has_paths: bool = False
     #: The methods of its own path, if it does not have paths.
-    methods: tuple[str, ...]
+    methods: tuple[str, ...] = ()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""

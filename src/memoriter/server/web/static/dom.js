@@ -110,6 +110,11 @@ export function marked(text, ranges) {
   return pieces;
 }
 
+/** Return a sentence whose `commands` and names in backticks are code. */
+export function withCode(text) {
+  return text.split(/`([^`]+)`/).map((piece, at) => (at % 2 ? el("code", {}, piece) : piece));
+}
+
 /** Listeners for a field that acts while the reader types, except during IME composition. */
 export function typed(act) {
   return { oninput: (event) => event.isComposing || act(), oncompositionend: () => act() };

@@ -83,7 +83,7 @@ export function translated(sentence) {
 
 /** Return the text of a code. Arguments may have codes too. An unknown code returns the sentence. */
 export function coded(code, details, sentence) {
-  if (code === "all") return details.parts.map(argument).join(" ");
+  if (code === "all") return sentences(...details.parts.map(argument));
   const key = `code.${code}`;
   if (!(key in WORDS)) return sentence;
   const values = { message: sentence };
@@ -92,6 +92,11 @@ export function coded(code, details, sentence) {
   if (values.state) values.state = t(`state.${values.state}`);
   const text = t(counted(key, details?.n), values);
   return text.replaceAll("。。", "。").replace(/(?<!\.)\.\.(?!\.)/g, "."); // a reason may be a whole sentence
+}
+
+/** Join sentences. Chinese has no space between them. */
+export function sentences(...parts) {
+  return parts.join(current === "zh" ? "" : " ");
 }
 
 function argument(value) {
@@ -147,6 +152,11 @@ export function moment(seconds) {
     hour: "2-digit",
     minute: "2-digit",
   });
+}
+
+/** The time of a day: 20:24. */
+export function clock(seconds) {
+  return written(seconds, { hour: "2-digit", minute: "2-digit" });
 }
 
 /** Today with its weekday: "Wednesday 18 November". */

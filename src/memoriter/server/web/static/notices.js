@@ -1,6 +1,6 @@
 // Notices in place of content: loading, empty, failed. Also the message in the corner after an action.
 
-import { el, fill } from "./dom.js";
+import { el, fill, withCode } from "./dom.js";
 import { coded, t } from "./i18n.js";
 
 export function loading() {
@@ -18,7 +18,7 @@ export function failure(error, again) {
   return el(
     "div",
     { class: "failure", role: "alert" },
-    el("p", {}, text),
+    el("p", {}, withCode(text)),
     again && el("button", { type: "button", class: "quiet", onclick: again }, t("notice.retry")),
   );
 }
@@ -94,7 +94,7 @@ export function announce(text, label = "", action = null, link = null) {
       label,
       el("kbd", { "aria-hidden": "true" }, "U"),
     );
-  fill(corner, el("div", { class: "said-text" }, el("span", {}, text), link && el("a", { class: "link", href: link.href }, link.text), button));
+  fill(corner, el("div", { class: "said-text" }, el("span", {}, withCode(text)), link && el("a", { class: "link", href: link.href }, link.text), button));
   timer = setTimeout(hush, STAYS_MS);
 }
 

@@ -78,14 +78,19 @@ export function returnToPlace() {
   if (top && !anchor) scrollTo(0, top);
 }
 
-/** Call it when the address has changed, before drawing. It returns a function that restores scroll and focus. */
+/** Call it when the address has changed, before drawing. It returns a function that restores scroll and focus, unless the
+ *  reader types or points at something in the meantime. */
 export function stepped() {
+  const reading = new AbortController();
+  for (const act of ["input", "pointerdown"]) addEventListener(act, () => reading.abort(), { capture: true, signal: reading.signal });
   left.set(now, { top: scrollY, href: document.activeElement?.getAttribute("href") });
   const known = left.get(history.state?.step);
   now = named();
   const here = now;
   return () => {
-    if (!known || here !== now) return;
+    const acted = reading.signal.aborted;
+    reading.abort();
+    if (acted || !known || here !== now) return;
     if (!history.state?.anchor) scrollTo(0, known.top);
     if (known.href) document.querySelector(`main a[href="${CSS.escape(known.href)}"]`)?.focus({ preventScroll: true });
   };

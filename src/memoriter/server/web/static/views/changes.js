@@ -3,7 +3,7 @@
 
 import { ask, isAborted, newest } from "../api.js";
 import { el, fill } from "../dom.js";
-import { dayName, moment, number, t, tn, translated } from "../i18n.js";
+import { clock, dayName, number, t, tn, translated } from "../i18n.js";
 import { announce, failure, loading, nothing, sentence } from "../notices.js";
 import { choice, dateField, entryLine, fromDateField, segments, when } from "../parts.js";
 import { address, go } from "../router.js";
@@ -12,7 +12,7 @@ import { deletedNote } from "./home.js";
 import { wordDifference } from "./memory_history.js";
 import { peekPanel } from "./peek.js";
 
-const KINDS = ["add", "update", "supersede", "merge", "approve", "reject", "expire", "import", "undo"];
+const KINDS = ["add", "stage", "update", "supersede", "merge", "approve", "reject", "forget", "expire", "import", "undo"];
 const WRITERS = ["owner", "agent", "capture", "extract", "tidy", "cleanup"];
 const WEEK_DAYS = 7;
 
@@ -123,7 +123,7 @@ export function changesView(main) {
         {},
         el("b", {}, t(`event.${first.kind}`)),
         " ",
-        el("span", { class: "faint" }, t("entry.by", { who: t(`who.${first.by}`) }), " · ", moment(change.at)),
+        el("span", { class: "faint" }, t("entry.by", { who: t(`who.${first.by}`) }), " · ", clock(change.at)),
         " ",
         canUndo && el("button", { type: "button", class: "link", "data-do": "undo", onclick: undo }, t("do.undo")),
       ),

@@ -41,7 +41,9 @@ export function importFiles(files, done) {
       const chosen = el("input", { type: "file", multiple: true, accept: ".json,.jsonl,.zip,.md,.markdown,.txt", onchange: () => look(chosen.files) });
       const label = el("label", { class: "file-choice" }, t("import.choose"), chosen);
       const found = el("div", { class: "stack" });
-      body.append(el("p", { class: "hint" }, t("import.hint")), label, found);
+      const programs = el("p", { class: "hint" });
+      ask("entries.importers").then((known) => fill(programs, t("import.programs", { names: known.programs.join(", ") })), () => {});
+      body.append(el("p", { class: "hint" }, t("import.hint")), programs, label, found);
       const look = (some) => preview([...some], found, close, done);
       if (files.length > 0) look(files);
     },

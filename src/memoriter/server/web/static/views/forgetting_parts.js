@@ -1,7 +1,7 @@
 // Parts of the forget dialogs: memories to forget, possible matches, which copies remain, and the receipt.
 
 import { agent } from "../api.js";
-import { el, fill } from "../dom.js";
+import { el, fill, withCode } from "../dom.js";
 import { actions } from "../forms.js";
 import { moment, number, t, tn, translated } from "../i18n.js";
 import { sentence } from "../notices.js";
@@ -66,7 +66,7 @@ function covers(receipt, title) {
       el(
         "ul",
         { class: kind },
-        names.map((name) => el("li", {}, translated(name))),
+        names.map((name) => el("li", {}, withCode(translated(name)))),
       ),
     ];
   return [

@@ -1,6 +1,6 @@
 // The cards of the Health view, each from its part of the answer.
 
-import { el, measure } from "../dom.js";
+import { el, measure, withCode } from "../dom.js";
 import { isLive } from "../events.js";
 import { bytes, moment, number, t, tn, translated } from "../i18n.js";
 import { facts, when } from "../parts.js";
@@ -55,7 +55,7 @@ export function embedder(who, backend, fallback) {
   return card(
     "health.embedder",
     figure(who.model || who.provider),
-    who.degraded && el("p", { class: "degraded" }, translated(who.degraded)),
+    who.degraded && el("p", { class: "degraded" }, withCode(translated(who.degraded))),
     facts([
       [t("health.provider"), who.provider],
       [t("health.backend"), fallback ? t("health.fallback", { backend }) : backend],
@@ -96,8 +96,8 @@ function finding({ name, state, text, fix }) {
     el(
       "div",
       {},
-      el("p", {}, el("b", {}, t(`check.${name}`)), " ", translated(text)),
-      fix && el("p", { class: "finding-fix" }, translated(fix)),
+      el("p", {}, el("b", {}, t(`check.${name}`)), " ", withCode(translated(text))),
+      fix && el("p", { class: "finding-fix" }, withCode(translated(fix))),
     ),
   );
 }

@@ -50,7 +50,7 @@ export function hitCard(hit) {
 }
 
 /** Remove blank lines and code fences, which only take space here, and show marks of Markdown as a reader would. */
-function plain(text) {
+export function plain(text) {
   return text
     .split("\n")
     .filter((line) => !/^\s*(?:```|~~~)\S*\s*$/.test(line) && line.trim())

@@ -2,9 +2,9 @@
 // which memories are used most and never; how the memory grows. An empty memory shows the first three steps instead.
 
 import { ask, news } from "../api.js";
-import { el, fill, refill } from "../dom.js";
+import { el, fill, refill, withCode } from "../dom.js";
 import { chart } from "../draw/chart.js";
-import { number, t, tn, today as dayAndDate, translated } from "../i18n.js";
+import { number, sentences, t, tn, today as dayAndDate, translated } from "../i18n.js";
 import { announce, loading, sentence } from "../notices.js";
 import { dateField, entryLine, when } from "../parts.js";
 import { address } from "../router.js";
@@ -43,8 +43,8 @@ function holdings(status) {
   return el(
     "section",
     { class: "holdings" },
-    status.degraded && el("p", { class: "degraded" }, translated(status.degraded)),
-    el("p", { class: "faint" }, t("search.holds", counts), " ", t("search.hint")),
+    status.degraded && el("p", { class: "degraded" }, withCode(translated(status.degraded))),
+    el("p", { class: "faint" }, sentences(t("search.holds", counts), t("search.hint"))),
   );
 }
 
@@ -106,7 +106,7 @@ function happened({ changes, deleted }, again) {
   );
 }
 
-/** A deleted note with a button that restores it. */
+/** A deleted note or session with a button that restores it. */
 export function deletedNote({ id, path, at }, done) {
   const restore = async () => {
     try {
@@ -124,7 +124,7 @@ export function deletedNote({ id, path, at }, done) {
     el(
       "span",
       { class: "entry-facts" },
-      el("b", {}, t("home.note.deleted")),
+      el("b", {}, t(path.endsWith(".jsonl") ? "home.session.deleted" : "home.note.deleted")),
       el("button", { type: "button", class: "link", "data-do": "restore", onclick: restore }, t("do.restore")),
       when(at),
     ),

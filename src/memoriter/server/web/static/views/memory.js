@@ -2,7 +2,7 @@
 
 import { ask, isAborted, news, newest } from "../api.js";
 import { el, enter, fill, icon, refill } from "../dom.js";
-import { number, t, tn } from "../i18n.js";
+import { number, sentences, t, tn } from "../i18n.js";
 import { announce, failure, loading, sentence } from "../notices.js";
 import { entryLine, facts, invisibleWarning, label, stars, tags, when } from "../parts.js";
 import { address, go } from "../router.js";
@@ -78,7 +78,7 @@ export function memoryPanel(aside, { close, changed, forgotten }) {
         label("state", entry.state),
         tags(entry.tags),
       ),
-      entry.state === "staged" && el("p", { class: "writer" }, t("entry.writer", { who: sourceName(entry.source ?? "tool") }), " ", t(`entry.waits.${entry.trust}`)),
+      entry.state === "staged" && el("p", { class: "writer" }, sentences(t("entry.writer", { who: sourceName(entry.source ?? "tool") }), t(`entry.waits.${entry.trust}`))),
       from && section("entry.conversation", el("div", { class: "conversation" }, loading())),
       section("entry.history", history(shown.history)),
       shown.supersededBy &&

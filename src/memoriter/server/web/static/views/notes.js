@@ -10,7 +10,7 @@ import { invisibleWarning, pathName, segments, trust, when } from "../parts.js";
 import { address, amend } from "../router.js";
 import { appendInSteps } from "../steps.js";
 import { waitingBanner } from "./waiting.js";
-import { hasDraft, moveNote, newNote, noteEditor, removeNote, tickTask } from "./notes_edit.js";
+import { hasDraft, moveNote, newNote, noteEditor, removeNote, removeSession, tickTask } from "./notes_edit.js";
 import { asTree, lastChanged, resolved, reveal } from "./notes_tree.js";
 import { chunkList, outline, sourceLines, turns } from "./notes_text.js";
 
@@ -78,15 +78,16 @@ export function notesView(main) {
   }
 
   const buttons = () => {
-    if (editor || path.endsWith(".jsonl") || path.startsWith("entries/")) return null;
+    if (editor || path.startsWith("entries/")) return null;
+    const isSession = path.endsWith(".jsonl");
     const button = (name, label, act, kind = "quiet") =>
       el("button", { type: "button", class: kind, "data-do": name, onclick: act }, t(label));
     return el(
       "div",
       { class: "note-actions" },
-      button("edit", hasDraft(path) ? "notes.edit.draft" : "notes.edit", edit),
-      button("move", "notes.move", () => moveNote(path, written)),
-      button("remove", "notes.remove", () => removeNote(path, written), "quiet danger-text"),
+      !isSession && button("edit", hasDraft(path) ? "notes.edit.draft" : "notes.edit", edit),
+      !isSession && button("move", "notes.move", () => moveNote(path, written)),
+      button("remove", "notes.remove", () => (isSession ? removeSession : removeNote)(path, written), "quiet danger-text"),
     );
   };
 

@@ -6,10 +6,11 @@ import { ask as dialog } from "../dialogs.js";
 import { draftOf, dropDraft, keepDraft } from "../drafts.js";
 import { el, fill } from "../dom.js";
 import { form } from "../forms.js";
-import { ago, t } from "../i18n.js";
+import { ago, t, tn } from "../i18n.js";
 import { rendered } from "../markdown.js";
-import { announce, sentence } from "../notices.js";
+import { announce, failure, loading, sentence } from "../notices.js";
 import { field, segments } from "../parts.js";
+import { address } from "../router.js";
 import { conflict, isConflict } from "./conflict.js";
 
 const keyOf = (path) => `note.${path}`;
@@ -157,12 +158,46 @@ export function moveNote(path, done) {
 export async function removeNote(path, done) {
   try {
     const { version } = await ask("notes.text", { path });
-    const { id } = await ask("notes.remove", { path, version });
-    announce(t("notes.removed", { path }), t("do.undo"), () => act({ id }, () => done(path), t("notes.restored"), "notes.restore"));
-    done("");
+    offerRestore(await ask("notes.remove", { path, version }), done);
   } catch (error) {
     announce(sentence(error));
   }
+}
+
+function offerRestore({ id, path }, done) {
+  announce(t("notes.removed", { path }), t("do.undo"), () => act({ id }, () => done(path), t("notes.restored"), "notes.restore"));
+  done("");
+}
+
+/** Say what would be deleted with a session and what stays, delete it, and show the receipt. */
+export function removeSession(path, done) {
+  dialog(t("notes.remove.session"), async (body, close) => {
+    fill(body, loading());
+    try {
+      const found = await ask("notes.remove", { path, dryRun: true });
+      const run = async () => {
+        const made = await ask("notes.remove", { path });
+        body.closest("dialog").addEventListener("close", () => offerRestore(made, done));
+        const closing = el("button", { type: "button", class: "primary", onclick: close }, t("do.close"));
+        fill(body, el("div", { class: "stack receipt" }, removal("notes.removed", made), el("div", { class: "dialog-actions" }, closing)));
+        closing.focus();
+      };
+      fill(body, form(removal("notes.remove.what", found), t("notes.remove"), run, close, { danger: true }));
+      body.querySelector("[type=submit]").focus();
+    } catch (error) {
+      fill(body, failure(error, null));
+    }
+  });
+}
+
+/** What is deleted, and what is kept of the session. */
+function removal(title, { path, lines, session, learned, recalls }) {
+  const kept = (key, count, view) => count > 0 && el("li", {}, el("a", { href: address(view, "", { session }) }, tn(key, count)));
+  return [
+    el("p", { class: "lead" }, t(title, { path })),
+    el("p", {}, tn("count.lines", lines), " · ", t("notes.removed.hint")),
+    learned + recalls > 0 && [el("h3", {}, t("notes.removed.stays")), el("ul", {}, kept("notes.learned", learned, "memories"), kept("notes.recalls", recalls, "recalls"))],
+  ];
 }
 
 const TASK = /^(\s*(?:[-*+]|\d{1,9}[.)])\s+\[)([ xX])(\]\s)/;

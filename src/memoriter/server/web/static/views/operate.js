@@ -3,7 +3,7 @@
 
 import { ask, isAborted, newest } from "../api.js";
 import { ask as dialog } from "../dialogs.js";
-import { el, fill, refill } from "../dom.js";
+import { el, fill, refill, withCode } from "../dom.js";
 import { form } from "../forms.js";
 import { addWords, bytes, moment, number, t, tn } from "../i18n.js";
 import { announce, failure, loading, sentence } from "../notices.js";
@@ -48,7 +48,7 @@ export function operateView(main) {
         rows(
           tokens.map((one) => [
             one.id,
-            [el("b", {}, one.name || one.id), t(`access.${one.access}`), one.agents.length > 0 ? one.agents.join(", ") : t("tokens.all.agents"), when(one.createdAt)],
+            [el("b", {}, one.name || one.id), t(`access.${one.access}`), one.agents.length > 0 ? one.agents.join(", ") : t("tokens.all.agents"), [t("entry.created"), " ", when(one.createdAt)]],
             button("revoke", t("tokens.revoke"), () => revoke(one), "quiet danger-text"),
           ]),
         ),
@@ -111,7 +111,7 @@ export function operateView(main) {
   };
 }
 
-const card = (name, ...children) => el("section", { class: "card", "data-card": name }, el("h2", {}, t(`operate.${name}`)), el("p", { class: "hint" }, t(`operate.${name}.hint`)), children);
+const card = (name, ...children) => el("section", { class: "card", "data-card": name }, el("h2", {}, t(`operate.${name}`)), el("p", { class: "hint" }, withCode(t(`operate.${name}.hint`))), children);
 
 const button = (name, text, onclick, looks = "quiet") => el("button", { type: "button", class: looks, "data-do": name, onclick }, text);
 

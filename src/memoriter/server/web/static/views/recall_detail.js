@@ -5,6 +5,7 @@ import { scoreBar } from "../draw/score.js";
 import { moment, t, tn, translated } from "../i18n.js";
 import { facts } from "../parts.js";
 import { address } from "../router.js";
+import { plain } from "./hit.js";
 import { wordDifference } from "./memory_history.js";
 
 export function recallDetail(recall) {
@@ -62,7 +63,7 @@ function one(item) {
   return el(
     "li",
     {},
-    item.text && el("p", { class: "then" }, isEntry ? el("a", { href: place }, item.text) : item.text),
+    item.text && el("p", { class: "then" }, isEntry ? el("a", { href: place }, item.text) : plain(item.text)),
     (!isEntry || !item.text) && el("p", { class: "faint" }, el("a", { href: place }, item.citation ?? item.ref)),
     item.now !== undefined && el("div", { class: "since" }, el("p", { class: "faint" }, t("recall.changed")), wordDifference(item.text, item.now)),
     !item.exists && el("p", { class: "faint" }, t("recall.gone")),

@@ -1,7 +1,7 @@
 // Search as you type: what the agent would find, with the reasons. An empty memory shows the first three steps.
 
 import { isAborted, news, newest } from "../api.js";
-import { el, fill, icon, refill, typed } from "../dom.js";
+import { el, fill, icon, refill, typed, withCode } from "../dom.js";
 import { number, t, tn, translated } from "../i18n.js";
 import { step } from "../keys.js";
 import { failure, nothing } from "../notices.js";
@@ -153,8 +153,8 @@ export function searchView(main) {
     fill(
       summary,
       more ? t("search.best", { n: number(hits.length) }) : tn("search.found", hits.length),
-      answer.notice && el("span", { class: "degraded" }, translated(answer.notice)),
-      answer.degraded && el("span", { class: "degraded" }, translated(answer.degraded)),
+      answer.notice && el("span", { class: "degraded" }, withCode(translated(answer.notice))),
+      answer.degraded && el("span", { class: "degraded" }, withCode(translated(answer.degraded))),
     );
     refill(
       results,
