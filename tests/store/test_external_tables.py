@@ -162,17 +162,21 @@ def test_a_store_that_cannot_be_written_is_named_and_vectors_are_compared_here(
             index.erase([], ALICE)
 
 
+@pytest.mark.parametrize(
+    ("engine", "label", "needs"),
+    [("chroma", "Chroma", "chromadb>=1.5"), ("pinecone", "Pinecone", "httpx2>=2.0")],
+)
 def test_without_the_package_vectors_are_compared_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, label: str, needs: str
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with open_index(tmp_path, engine="chroma") as index:
+    with open_index(tmp_path, engine=engine) as index:
         put_vector(index, "0.md", VECTORS[0], ALICE)
         index.refresh(ALICE)
         assert len(index.nearest(VECTORS[0], ALICE, limit=5)) == 1
         assert index.vector_problem == (
-            "Chroma is not installed. Run: pip install 'chromadb>=1.5'. "
-            "Chroma was not used: vectors were compared on this machine."
+            f"{label} is not installed. Run: pip install '{needs}'. "
+            f"{label} was not used: vectors were compared on this machine."
         )
 
 

@@ -67,9 +67,9 @@ def test_a_newer_schema_is_refused_only_if_it_breaks_this_release(
     )
 
 
-#: The migrations of release 0.2.0, and the digest of their statements, which never change.
+#: The migrations of release 0.2.0, and the digest of their words, which never change.
 RELEASED = ("entries", "index", "files", "items")
-RELEASED_DIGEST = "11f0b023960fc939a96cae08e8d7f11050cbeb5ee48feabab738871caeff1fd7"
+RELEASED_DIGEST = "8bf49494a9a9c81c55f00e13a340749bd8e504aa91f770eafd054e2cb7569d62"
 
 
 def test_the_schema_of_a_release_is_migrated_with_its_rows(
@@ -77,7 +77,7 @@ def test_the_schema_of_a_release_is_migrated_with_its_rows(
 ) -> None:
     url = postgres.url_of("postgres", database)
     steps = tuple(step for step in MIGRATIONS if step.name in RELEASED)
-    statements = "\n".join(statement for step in steps for statement in step.statements)
+    statements = "\n".join(" ".join(one.split()) for step in steps for one in step.statements)
     assert sha256(statements.encode()).hexdigest() == RELEASED_DIGEST
     put = "insert into meta(key, value) values('key', ?)"
     with monkeypatch.context() as patch:

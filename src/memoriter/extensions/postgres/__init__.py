@@ -4,8 +4,6 @@
 to one agent of one tenant. Row-level security keeps the parts apart. `PostgresStore` is what the core uses of them.
 """
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _STORE = Offer(

@@ -141,6 +141,5 @@ class PostgresIndex(PostgresVectors):
             self._change("delete from index_meta where index_name = $1")
 
     def close(self) -> None:
-        """Close the database."""
         self._copies.drop()
         self._database.close()

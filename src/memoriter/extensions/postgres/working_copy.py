@@ -166,7 +166,6 @@ class WorkingCopy:
         return True
 
     def unlock(self, path: str) -> None:
-        """Release a lock."""
         if self._owner != threading.get_ident():
             self._database.server.locks.unlock(self._lock_number(path))
 
