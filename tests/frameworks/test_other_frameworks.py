@@ -18,6 +18,7 @@ from memoriter.errors import FrameworkMissing
 MODULES = {
     "adk": "google.adk",
     "agent_framework": "agent_framework",
+    "crewai": "crewai",
     "hermes": "agent.memory_provider",
     "llama_index": "llama_index.core",
     "strands": "strands",
@@ -189,6 +190,101 @@ def test_strands_searches_adds_and_learns(memory: Memory) -> None:
 
     assert SAID in asyncio.run(story())
     assert sorted(texts(memory)) == [(SAID, "owner"), ("The deploy runs on Fridays.", "agent")]
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[Any]:
+    crewai = load("crewai")
+    (tmp_path / "crew").mkdir()
+    with Memory.open(tmp_path / "crew", home=tmp_path / "home") as opened:
+        yield crewai.MemoriterStorage(opened)
+
+
+FERRY, ROOF = "The red ferry sails to Porto at noon.", "The roof of the barn was painted green."
+
+
+@pytest.mark.integration
+def test_crewai_keeps_finds_changes_and_forgets(storage: Any) -> None:
+    from crewai.memory.storage.backend import StorageBackend
+    from crewai.memory.unified_memory import Memory as CrewMemory
+
+    assert isinstance(storage, StorageBackend)
+    crew = CrewMemory(storage=storage, embedder=storage.embed)
+    known: dict[str, Any] = {"importance": 0.7, "metadata": {"by": "ann"}}
+    ferry = crew.remember(FERRY, scope="/crew/travel", categories=["boats"], **known)
+    crew.remember(ROOF, scope="/crewmate", categories=["houses"], **known)
+    found = crew.recall("When does the boat to Portugal leave?", depth="shallow", limit=1)
+    assert [(one.record.content, one.record.categories, one.record.metadata) for one in found] == [
+        (FERRY, ["boats"], {"by": "ann"})
+    ]
+    assert [one.content for one in crew.list_records("/crew")] == [FERRY]
+    assert crew.list_scopes() == ["/crew", "/crewmate"]
+    assert crew.info("/crew").model_dump(include={"record_count", "categories", "child_scopes"}) == {
+        "record_count": 1,
+        "categories": ["boats"],
+        "child_scopes": ["/crew/travel"],
+    }
+    assert crew.list_categories() == {"boats": 1, "houses": 1}
+    crew.update(ferry.id, content="The red ferry sails to Porto at nine.")
+    assert storage.get_record(ferry.id).created_at == ferry.created_at
+    assert "nine" in crew.recall("ferry to Porto", depth="shallow", limit=1)[0].record.content
+    assert crew.forget(scope="/crew") == 1
+    assert [one.record.content for one in crew.recall("ferry to Porto", depth="shallow")] == [ROOF]
+    crew.reset()
+    assert (crew.list_records(), storage.count(), storage.get_record(ferry.id)) == ([], 0, None)
+    crew.close()
+
+
+@pytest.mark.integration
+def test_crewai_deletes_only_what_meets_every_condition(storage: Any) -> None:
+    from datetime import datetime, timedelta
+
+    from crewai.memory.storage.backend import EmbeddingDimensionMismatchError
+    from crewai.memory.types import MemoryRecord
+
+    day = datetime(2026, 1, 1)  # noqa: DTZ001 - as CrewAI writes them
+    records = [
+        MemoryRecord(
+            id=f"r{number}",
+            content=f"Line {number}.",
+            scope=scope,
+            categories=categories,
+            metadata={"n": number},
+            created_at=day + timedelta(number),
+            embedding=[1.0, float(number)],
+        )
+        for number, (scope, categories) in enumerate(
+            [("a/", ["x"]), ("/a//b", ["x", "y"]), ("/ab", ["y"]), ("/", [])]
+        )
+    ]
+    asyncio.run(storage.asave(records))
+
+    def left() -> list[str]:
+        return [one.id for one in storage.list_records()]
+
+    assert left() == ["r3", "r2", "r1", "r0"]  # the newest first
+    assert [one.id for one in storage.list_records("/a", limit=1, offset=1)] == ["r0"]
+    assert [(one.id, round(score, 3)) for one, score in storage.search([1.0, 0.0], min_score=0.5)] == [
+        ("r0", 1.0),
+        ("r1", 0.707),
+    ]
+    assert [one.id for one, _ in asyncio.run(storage.asearch([1.0, 0.0], metadata_filter={"n": 2}))] == ["r2"]
+    assert storage.delete(record_ids=[]) == 0
+    assert storage.delete(scope_prefix="/a", categories=["y"], older_than=day) == 0
+    assert asyncio.run(storage.adelete(scope_prefix="/a", categories=["y"])) == 1
+    assert left() == ["r3", "r2", "r0"]
+    for wrong in (
+        lambda: storage.search([1.0]),
+        lambda: storage.save([MemoryRecord(content="x", embedding=[1.0])]),
+    ):
+        with pytest.raises(EmbeddingDimensionMismatchError):
+            wrong()
+    storage.save(
+        [MemoryRecord(id="secret", content="The key is AKIAIOSFODNN7EXAMPLQ.", embedding=[0.0, 1.0])]
+    )
+    assert "AKIA" not in storage.get_record("secret").content
+    storage.reset("/a")
+    assert left() == ["secret", "r3", "r2"]
 
 
 @pytest.mark.integration

@@ -18,7 +18,7 @@ except ImportError as error:
     raise FrameworkMissing("The Microsoft Agent Framework", "agent-framework") from error
 
 if TYPE_CHECKING:
-    from agent_framework import AgentSession, SessionContext, SupportsAgentRun
+    from agent_framework import AgentSession, SessionContext
 
     from memoriter.memory import Memory
 
@@ -32,32 +32,16 @@ class MemoriterContextProvider(ContextProvider):
         super().__init__(source_id)
         self._memory = memory
 
-    async def before_run(
-        self,
-        *,
-        agent: SupportsAgentRun,
-        session: AgentSession,
-        context: SessionContext,
-        state: dict[str, Any],
-    ) -> None:
+    async def before_run(self, *, context: SessionContext, **_: Any) -> None:
         """Add the memories that are relevant to the new messages."""
-        del agent, session, state
         query = question(_messages(context.input_messages))
         if query:
             recalled = await asyncio.to_thread(self._memory.recall, query, interface="agent-framework")
             if recalled.text:
                 context.extend_messages(self, [Message("user", [recalled.text])])
 
-    async def after_run(
-        self,
-        *,
-        agent: SupportsAgentRun,
-        session: AgentSession,
-        context: SessionContext,
-        state: dict[str, Any],
-    ) -> None:
+    async def after_run(self, *, session: AgentSession, context: SessionContext, **_: Any) -> None:
         """Learn from the new messages and the answer."""
-        del agent, state
         answer = context.response.messages if context.response else ()
         said = [*_messages(context.input_messages), *_messages(answer)]
         if said:

@@ -32,7 +32,6 @@ class MemoriterProvider(MemoryProvider):
 
     @property
     def name(self) -> str:
-        """The name in Hermes' settings."""
         return "memoriter"
 
     def is_available(self) -> bool:
@@ -68,7 +67,6 @@ class MemoriterProvider(MemoryProvider):
             self._workers.submit(lambda: memory.capture_messages(messages or said, session=key, record=True))
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """Return the tools for the model."""
         return [
             {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema())}
             for tool in self._tools.tools.values()
