@@ -56,6 +56,7 @@ def test_the_plugin_is_copied_and_selected(host: OpenClawHost, tmp_path: Path) -
             }
         },
     }
+    assert settings_of(host)["memory"] == {"search": {"rememberAcrossConversations": False}}
     assert sorted(path.name for path in host.plugin.iterdir()) == [
         "README.md",
         "dist",
@@ -92,13 +93,39 @@ def test_uninstall_keeps_a_memory_that_was_chosen_later(host: OpenClawHost, tmp_
     assert settings_of(host)["plugins"] == {"slots": {"memory": "memory-lancedb"}}
 
 
+def test_a_recall_that_the_owner_has_chosen_stays(host: OpenClawHost, tmp_path: Path) -> None:
+    search = {"rememberAcrossConversations": True, "provider": "none"}
+    host.settings.write_text(json.dumps({"memory": {"search": search}}))
+    install(tmp_path / "m", host, COMMAND, None, dry_run=False)
+    assert settings_of(host)["memory"] == {"search": search}
+
+
+def test_a_byte_order_mark_and_line_ends_stay(host: OpenClawHost, tmp_path: Path) -> None:
+    before = b'\xef\xbb\xbf{\r\n  "gateway": {"port": 1}\r\n}\r\n'
+    host.settings.write_bytes(before)
+    install(tmp_path / "m", host, COMMAND, None, dry_run=False)
+    installed = host.settings.read_bytes()
+    assert installed.startswith(b"\xef\xbb\xbf{\r\n")
+    assert installed.count(b"\n") == installed.count(b"\r\n")
+    host.settings.write_bytes(installed.replace(b'"port": 1', b'"port": 2'))
+    uninstall(tmp_path / "m", host, dry_run=False)
+    settings = host.settings.read_bytes().decode("utf-8-sig")
+    assert (json.loads(settings), settings.count("\n")) == ({"gateway": {"port": 2}}, settings.count("\r\n"))
+
+
 @given(
+    memory=st.none()
+    | st.dictionaries(
+        st.just("search"),
+        st.dictionaries(st.sampled_from(["rememberAcrossConversations", "enabled"]), st.booleans()),
+    ),
     slot=st.none() | st.sampled_from(["memory-core", "memory-lancedb", "none"]),
     allow=st.none() | st.lists(st.sampled_from(["telegram", "memoriter"]), max_size=2, unique=True),
     entries=st.none() | st.dictionaries(st.sampled_from(["codex", "x"]), st.just({"enabled": True})),
 )
 def test_any_plugin_settings_come_back(
     tmp_path_factory: pytest.TempPathFactory,
+    memory: dict[str, object] | None,
     slot: str | None,
     allow: list[str] | None,
     entries: dict[str, object] | None,
@@ -109,7 +136,7 @@ def test_any_plugin_settings_come_back(
         **({} if allow is None else {"allow": allow}),
         **({} if entries is None else {"entries": entries}),
     }
-    text = json.dumps({"plugins": plugins}, indent=3)
+    text = json.dumps({"plugins": plugins, **({} if memory is None else {"memory": memory})}, indent=3)
     (folder / "openclaw.json").write_text(text)
     host = OpenClawHost.find(folder)
     install(folder / "m", host, COMMAND, None, dry_run=False)

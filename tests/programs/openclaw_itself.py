@@ -161,6 +161,9 @@ class RealOpenClaw:
             *("--auth-choice", "custom-api-key", "--custom-api-key", "none", *model_),
             *("--gateway-port", str(self.port), *(f"--skip-{name}" for name in skipped), *more),
         )
+
+    def search_by_keywords(self) -> None:
+        """Let its own memory work without a key."""
         settings = json.loads((self.state / "openclaw.json").read_text("utf-8"))
         settings["memory"] = {"search": {"provider": "none", "rememberAcrossConversations": False}}
         (self.state / "openclaw.json").write_text(json.dumps(settings, indent=2), "utf-8")
@@ -272,6 +275,7 @@ def run_conversations(home: Path, notes: Path) -> Iterator[tuple[RealOpenClaw, O
     with serving() as api:
         api.model = model
         openclaw.set_up(api)
+        openclaw.search_by_keywords()
         openclaw.write_notes()
         before = [str(memoriter), "--workspace", str(notes), "--home", str(home / "memoriter"), "mcp"]
         printed = subprocess.run(

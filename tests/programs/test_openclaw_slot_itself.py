@@ -182,6 +182,7 @@ def _talk(story: Story) -> None:
     )
     story.run("search", "memory", "search", "the crane Kurt", "--json")
     story.run("inspect", "plugins", "inspect", "memoriter", "--runtime", "--json")
+    story.run("doctor", "doctor", "--non-interactive")
 
 
 def _kill(story: Story) -> None:
@@ -245,7 +246,8 @@ def test_openclaws_own_surfaces_show_our_results(story: Story) -> None:
     inspected = json.loads(story.outputs["inspect"])
     assert {name for tool in inspected["tools"] for name in tool["names"]} == {"memory_search", "memory_get"}
     assert inspected["cliCommands"] == ["memory"]
-    assert "can't verify" not in story.outputs["inspect"]
+    assert "can't verify" not in story.outputs["inspect"] + story.outputs["doctor"]
+    assert "transcript recall" not in story.outputs["doctor"]
     assert "record" not in story.installed + story.uninstalled
 
 

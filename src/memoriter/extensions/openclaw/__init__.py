@@ -1,7 +1,5 @@
 """OpenClaw: its memory slot, and import of its notes, sessions and entries."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

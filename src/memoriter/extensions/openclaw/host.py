@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from memoriter.errors import NotFound
+from memoriter.extensions.clients.host import report_of
 from memoriter.extensions.openclaw import install as slot
 from memoriter.extensions.openclaw.importing import import_openclaw
-from memoriter.hosts import (
-    ChangedFile,
-    Connection,
-    HostWithoutHooks,
-    InstallReport,
-    InstallRequest,
-    State,
-    program,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from memoriter.extensions.clients.installed_files import FileChange
+from memoriter.hosts import Connection, HostWithoutHooks, InstallReport, InstallRequest, State, program
 
 
 class OpenClawSlot(HostWithoutHooks):
@@ -49,8 +37,8 @@ class OpenClawSlot(HostWithoutHooks):
             "OpenClaw applies the change while it runs. Check it with: openclaw memory status",
             *([remark] if remark else []),
         ]
-        shown = _lines(changes, dry_run=True) if request.dry_run else lines
-        return InstallReport(shown, files=_files(changes, request.dry_run), imports=reports)
+        report = report_of(changes, request.dry_run)
+        return replace(report, lines=report.lines if request.dry_run else lines, imports=reports)
 
     def uninstall(self, request: InstallRequest) -> InstallReport:
         """Take the plugin out of the slot and delete it."""
@@ -58,12 +46,17 @@ class OpenClawSlot(HostWithoutHooks):
         is_installed = host.plugin.is_dir()
         remark = slot.remove_record(host) if is_installed and not request.dry_run else None
         changes = slot.uninstall(settings.home, host, dry_run=request.dry_run)
-        lines = _lines(changes, dry_run=request.dry_run)
-        if not request.dry_run:
-            result = "removed" if is_installed else "not installed"
-            lines += [f"{host.plugin}: {result}", f"The memory stays in {settings.home}."]
-            lines += [remark] if remark else []
-        return InstallReport(lines, files=_files(changes, request.dry_run))
+        report = report_of(changes, request.dry_run)
+        if request.dry_run:
+            return report
+        result = f"{host.plugin}: {'removed' if is_installed else 'not installed'}"
+        lines = [
+            *report.lines,
+            result,
+            f"The memory stays in {settings.home}.",
+            *([remark] if remark else []),
+        ]
+        return replace(report, lines=lines)
 
     def find(self, request: InstallRequest) -> Connection | None:
         """Return whether the plugin is in the slot; None without OpenClaw."""
@@ -76,16 +69,3 @@ class OpenClawSlot(HostWithoutHooks):
 
 
 OPENCLAW = OpenClawSlot()
-
-
-def _files(changes: Sequence[FileChange], dry_run: bool) -> list[ChangedFile]:
-    return [ChangedFile(one.path, one.is_change, one.diff() if dry_run else None) for one in changes]
-
-
-def _lines(changes: Sequence[FileChange], *, dry_run: bool) -> list[str]:
-    return [
-        one.diff().rstrip("\n")
-        if dry_run and one.is_change
-        else f"{one.path}: {'changed' if one.is_change else 'unchanged'}"
-        for one in changes
-    ]

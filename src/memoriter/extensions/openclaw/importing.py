@@ -12,21 +12,18 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memoriter.entries import Entries
 from memoriter.errors import NotFound, SourceError, WriteError, install_command
 from memoriter.extensions.importing import NamedImporter
 from memoriter.extensions.importing.copying import SealedTranscript, copy_file, plan_copy
 from memoriter.extensions.openclaw.database import OpenClawSession, open_sessions
 from memoriter.extensions.openclaw.home import CORE_NOTES, HOME, Home, is_home, is_workspace
 from memoriter.hosts import ImportReport, ImportStep
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.records import Imported
 from memoriter.sentences import Sentence
-
-if TYPE_CHECKING:
-    from memoriter.entries import Entries
-    from memoriter.memory import Memory
 
 #: The table of the plugin memory-lancedb.
 ENTRY_TABLE = "memories"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import tempfile
@@ -22,9 +21,13 @@ from memoriter.errors import ConfigError, NotFound
 from memoriter.extensions.clients.installed_files import EMPTY, FileChange, InstalledFiles, plugin_folder
 from memoriter.extensions.openclaw.home import HOME
 from memoriter.files.durable import write
+from memoriter.files.platform import command_line
 
 PLUGIN = "memoriter"
 PACKAGE = "memoriter-openclaw"
+#: By default OpenClaw adds other conversations to a prompt with a call of the model. Our recall does so without one,
+#: and OpenClaw's doctor advises a memory with its own recall to turn this off.
+OTHER_RECALL = "rememberAcrossConversations"
 #: The parts of the plugin that OpenClaw needs.
 PLUGIN_FILES = ("package.json", "openclaw.plugin.json", "tools.json", "README.md", "dist")
 
@@ -117,7 +120,7 @@ def record(host: OpenClawHost) -> str | None:
     failed = _openclaw(host, command)
     return failed and (
         f"The memory works, but OpenClaw warns that it has no record of the plugin: {failed}. For the record, run "
-        f"`openclaw {shlex.join(command)}`."
+        f"`openclaw {command_line(command)}`."
     )
 
 
@@ -191,7 +194,7 @@ def _copy_plugin(source: Path, target: Path) -> None:
 
 def _load(text: str) -> Json:
     try:
-        settings = json.loads(text.strip() or EMPTY)
+        settings = json.loads(text.removeprefix("\ufeff").strip() or EMPTY)
     except (ValueError, RecursionError):
         raise ConfigError(
             "it is not plain JSON, but JSON5 or damaged. Install the plugin with OpenClaw's own command instead: "
@@ -219,9 +222,12 @@ def _object(value: object) -> Json:
 
 
 def _dump(settings: Mapping[str, Any], like: str) -> str:
-    return json.dumps(settings, indent=2, ensure_ascii=False) + (
+    """Return the text of settings, with the byte order mark and the line ends of another text."""
+    text = json.dumps(settings, indent=2, ensure_ascii=False) + (
         "\n" if like.endswith("\n") or not like else ""
     )
+    text = text.replace("\n", "\r\n") if "\r\n" in like else text
+    return f"\ufeff{text}" if like.startswith("\ufeff") else text
 
 
 def _section(parent: Json, name: str) -> Json:
@@ -243,13 +249,14 @@ def _select(text: str, config: Json) -> str:
     _section(entry, "config").update(config)
     if plugins.get("allow") and PLUGIN not in plugins["allow"]:
         plugins["allow"] = [*plugins["allow"], PLUGIN]
+    _section(_section(settings, "memory"), "search").setdefault(OTHER_RECALL, False)
     return _dump(settings, text)
 
 
 def _deselect(text: str, before: str | None) -> str:
     """Undo `_select`, also in settings that have changed since. Settings without our part stay as they are."""
-    settings = _load(text)
-    plugins, original = settings.get("plugins"), _plugins_of(before)
+    settings, original_settings = _load(text), None if before is None else _load(before)
+    plugins, original = settings.get("plugins"), _object((original_settings or {}).get("plugins"))
     if not isinstance(plugins, dict) or (before is None and PLUGIN not in (plugins.get("entries") or ())):
         return text
     for name, key in (("slots", "memory"), ("entries", PLUGIN)):
@@ -264,16 +271,21 @@ def _deselect(text: str, before: str | None) -> str:
     allowed = plugins.get("allow")
     if isinstance(allowed, list) and PLUGIN not in (original.get("allow") or ()):
         plugins["allow"] = [name for name in allowed if name != PLUGIN]
-    original_settings = None if before is None else _load(before)
-    if not plugins and original_settings is not None and "plugins" not in original_settings:
-        del settings["plugins"]
+    if original_settings is not None:
+        _drop(settings, original_settings, "memory", "search", OTHER_RECALL)
+        if not plugins and "plugins" not in original_settings:
+            del settings["plugins"]
     if settings == original_settings:
         return before or text
     return text if settings == _load(text) else _dump(settings, text)
 
 
-def _plugins_of(text: str | None) -> Json:
-    return _object(_load(text).get("plugins")) if text is not None else {}
+def _drop(settings: Json, original: Json, name: str, *inner: str) -> None:
+    """Remove what was set to false at a path and was not in the original, with the objects that become empty."""
+    if inner and isinstance(settings.get(name), dict):
+        _drop(settings[name], _object(original.get(name)), *inner)
+    if name not in original and settings.get(name) in (False, {}):
+        del settings[name]
 
 
 def _restore(section: Json, key: str, value: object) -> None:
