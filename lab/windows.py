@@ -54,7 +54,7 @@ LEFT_OUT = {
     "page": "a browser",
     "programs": "programs for Linux",
 }
-SHORT = ("tests/files", "tests/resident", "tests/claude_code/test_install.py", "tests/store/test_erasing.py")
+SHORT = ("tests/files", "tests/resident", "tests/config/test_loading.py", "tests/store/test_side_files.py")
 #: A folder that takes longer is stopped.
 FOLDER_S = 1800
 SUMMARY = re.compile(r"(\d+) (passed|failed|errors?|skipped)")

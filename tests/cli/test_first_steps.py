@@ -242,3 +242,4 @@ def test_summarise_reads_any_file_with_messages(memoriter: Run, tmp_path: Path, 
     assert (done.returncode, done.stdout.startswith("Saved: memory/"), done.stderr) == (0, True, "")
     missing = memoriter("summarise", str(tmp_path / "nothing.jsonl"))
     assert (missing.returncode, "is not one of the transcripts" in missing.stderr) == (1, True)
+    assert "Nor is it a file with messages: give the path of one." in missing.stderr

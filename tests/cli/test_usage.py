@@ -14,7 +14,7 @@ from person import Person
 from rich.cells import cell_len
 
 from memoriter.cli.app import app
-from memoriter.cli.context import GROUPS
+from memoriter.cli.context import grouped_commands
 from memoriter.config import load
 from memoriter.resident import command_line
 
@@ -222,7 +222,7 @@ def test_help_shows_every_command_once_on_one_line_in_five_groups(memoriter: Run
     for name in registered:
         [line] = [line for line in shown.splitlines() if line.startswith(f"  {name} ")]
         assert (line.endswith("."), len(line) <= 79) == (True, True)
-    assert registered <= {name for commands in GROUPS.values() for name in commands}
+    assert registered <= {name for commands in grouped_commands().values() for name in commands}
 
 
 @pytest.mark.usefixtures("notes")

@@ -185,6 +185,20 @@ def test_on_windows_a_program_outside_the_search_path_is_called_by_its_path(
     assert read(command) == [program.replace("\\", "/"), *WORDS]
 
 
+@pytest.mark.parametrize("read", [read_as_sh, read_as_cmd, read_as_powershell])
+def test_on_windows_every_shell_reads_a_command_that_a_person_copies(
+    read: Callable[[str], list[str]], monkeypatch: pytest.MonkeyPatch, on: Callable[[str], None]
+) -> None:
+    monkeypatch.setattr(os, "path", __import__("ntpath"))
+    on("win32")
+    notes = "C:\\Users\\Zoë Doe\\notes"
+    assert read(platform.command_line(["memoriter", "push", notes])) == [
+        "memoriter",
+        "push",
+        "C:/Users/Zoë Doe/notes",
+    ]
+
+
 # ---- owners and processes ------------------------------------------------------------------------------------------
 
 

@@ -193,7 +193,7 @@ def save(
         Words, typer.Argument(metavar="TEXT", help="Text of the note. '-': read it from standard input.")
     ],
     title: Annotated[str, typer.Option(help="Title of the note.")] = "",
-    tags: Annotated[str, typer.Option(help="Tags, separated by commas.")] = "",
+    tags: entries.NewTags = None,
     category: Annotated[str | None, typer.Option(help="Write to memory/<category>/<title>.md.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -203,9 +203,8 @@ def save(
     forgotten.
     """
     text = read_words(words, "The note is empty.")
-    tag_list = [tag.strip() for tag in tags.split(",") if tag.strip()]
     with context.obj.memory() as memory:
-        render.saved(memory.save(text, title, tag_list, category), as_json)
+        render.saved(memory.save(text, title, entries.split(tags), category), as_json)
 
 
 @app.command()

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperArgument, TyperGroup
 
+from memoriter.files.platform import quote
 from memoriter.resident.command_line import GLOBAL_OPTIONS, read
 
 if TYPE_CHECKING:
@@ -153,61 +153,6 @@ class GlobalOptions:
 
 # ---- help ------------------------------------------------------------------------------------------------------
 
-#: Commands with one line about each, by group and in order. Those of other extensions follow. An extension may have the
-#: line of its command.
-GROUPS: dict[str, dict[str, str]] = {
-    "Notes": {
-        "init": "Set up a folder of notes and index it.",
-        "search": "Search notes, sessions and entries.",
-        "get": "Print lines of a note or session, or an entry.",
-        "save": "Write a note: text that people read.",
-        "index": "Bring the index up to date with the files.",
-        "watch": "Keep the index up to date while files change.",
-        "collection": "Add, list and remove other folders of notes.",
-    },
-    "Entries": {
-        "add": "Remember one statement: a preference, decision or fact.",
-        "list": "List entries, newest first.",
-        "edit": "Change the text of an entry.",
-        "forget": "Forget entries. `undo` restores them for a while.",
-        "undo": "Undo the newest change. Repeat it to step back further.",
-        "redo": "Make the change again that was undone last.",
-        "history": "Show every change of an entry.",
-        "staged": "List the entries that wait for your approval.",
-        "approve": "Approve staged entries.",
-        "reject": "Reject staged entries.",
-        "export": "Export entries as JSON lines.",
-        "import": "Import an export, or the memory of another program.",
-    },
-    "Agents": {
-        "install": "",
-        "uninstall": "Undo what `install` changed.",
-        "recall": "Show what would be added to an agent's prompt.",
-        "recalls": "List what was added to prompts.",
-        "why": "Explain a recall: what entered the prompt, and why.",
-        "capture": "Extract entries from a conversation.",
-        "summarise": "Write the summary of a session to the notes.",
-        "hook": "Answer a hook of an agent. Agents run it.",
-        "process-queue": "Process queued sessions.",
-    },
-    "Serving": {
-        "mcp": "Serve an MCP client over standard I/O.",
-        "serve": "Serve HTTP, MCP and the web page.",
-        "open": "Print a new single-use link to the web page.",
-        "token": "Manage the tokens of the gateway.",
-        "call": "Call a tool or operation and print its JSON.",
-        "resident": "Show or stop the process that speeds up hooks.",
-    },
-    "Maintenance": {
-        "status": "Show the state of the index and of the embedder.",
-        "doctor": "Check everything and suggest fixes.",
-        "stats": "Count files, chunks, bytes and entries.",
-        "config": "Show or change settings.",
-        "cleanup": "Mark expired entries and erase old ones.",
-        "help": "Show the help of a command.",
-    },
-}
-
 
 class NamedArgument(TyperArgument):
     """An argument that help shows by convention: ``NAME``, ``[NAME]`` or ``NAME...``, without its Python type."""
@@ -228,10 +173,16 @@ class NamedArgument(TyperArgument):
 
 
 def grouped_commands() -> dict[str, dict[str, str]]:
-    """Return every command with one line about it, by group, those of extensions included."""
+    """Return every command with one line about it, by group: those of `commands.txt`, then those of extensions."""
     from memoriter.extension import offers
 
-    groups = {title: dict(commands) for title, commands in GROUPS.items()}
+    groups, group = dict[str, dict[str, str]](), dict[str, str]()
+    for line in Path(__file__).with_name("commands.txt").read_text("utf-8").splitlines():
+        if line.startswith(" "):
+            name, _, summary = line.strip().partition(" ")
+            group[name] = summary.strip()
+        elif line and not line.startswith("#"):
+            group = groups.setdefault(line, {})
     for name, offer in offers("commands").items():
         group = groups.setdefault(offer.group or "Other", {})
         group[name] = group.get(name) or offer.summary

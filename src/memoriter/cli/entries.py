@@ -12,6 +12,8 @@ from memoriter.cli import entry_tables, render
 from memoriter.cli.context import Json, Words, read_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from memoriter.memory import Memory
 
 Type = Annotated[
@@ -21,7 +23,12 @@ Type = Annotated[
         help="user_preference, project_context, technical_decision, workflow, fact, skill, relationship, other.",
     ),
 ]
-Tags = Annotated[str, typer.Option(help="Only entries with all of these tags, separated by commas.")]
+NewTags = Annotated[
+    list[str] | None, typer.Option("--tags", help="Tags, separated by commas. Can be repeated.")
+]
+Tags = Annotated[
+    list[str] | None, typer.Option(help="Only entries with all of these tags, separated by commas.")
+]
 MinImportance = Annotated[
     float, typer.Option(min=0, max=5, help="Only entries of at least this importance.", show_default=False)
 ]
@@ -51,7 +58,7 @@ def add(
         float,
         typer.Option(min=1, max=5, help="How important it is, from 1 to 5 (default: 3).", show_default=False),
     ] = 3,
-    tags: Annotated[str, typer.Option(help="Tags, separated by commas.")] = "",
+    tags: NewTags = None,
     expires: Annotated[
         str | None,
         typer.Option(help="When it expires: a day (2027-03-31) or a number of days (90). Default: never."),
@@ -82,7 +89,7 @@ def add(
 def list_(
     context: typer.Context,
     type_: Type = None,
-    tags: Tags = "",
+    tags: Tags = None,
     min_importance: MinImportance = 0,
     everything: Annotated[
         bool, typer.Option("--all", help="Also list superseded and expired entries.")
@@ -257,6 +264,6 @@ def workspace_of(memory: Memory, here: bool) -> str | None:
     return memory.settings.workspace_name if here else None
 
 
-def split(text: str) -> tuple[str, ...]:
-    """Return the parts of a list that is separated by commas."""
-    return tuple(part for part in (piece.strip() for piece in text.split(",")) if part)
+def split(texts: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the parts of lists that are separated by commas."""
+    return tuple(part for text in texts or () for piece in text.split(",") if (part := piece.strip()))

@@ -90,12 +90,6 @@ def _state(entry: Entry) -> str:
     return entry.state + trust
 
 
-def kind_of(event: EntryEvent) -> str:
-    """Return what the owner calls a change. To forget an entry hides it as a rejection does."""
-    is_hidden = event.kind == "reject" and event.before is not None and event.before.state != "staged"
-    return "forget" if is_hidden else event.kind
-
-
 def change_of(event: EntryEvent) -> str:
     """Return the text before and after a change."""
     after = event.after.text if event.after else ""
@@ -111,7 +105,7 @@ def _flat(text: str) -> str:
 def undone(changes: Sequence[EntryEvent]) -> None:
     """Print what an undo changed."""
     for event in changes:
-        console().print(plain(f"Undone: {kind_of(event)} of {event.entry_id[:8]}  {change_of(event)}"))
+        console().print(plain(f"Undone: {event.deed} of {event.entry_id[:8]}  {change_of(event)}"))
 
 
 def redone(undos: Sequence[EntryEvent]) -> None:

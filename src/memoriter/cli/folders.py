@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from memoriter.cli import render
 from memoriter.extension import offers
+from memoriter.files.platform import quote
 
 if TYPE_CHECKING:
     from memoriter.config import Settings

@@ -426,4 +426,4 @@ def setting_value(value: object) -> str:
 def shorten_home(path: Path) -> str:
     """Return a path with `~` for the home folder of the user."""
     home = Path.home()
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+    return str("~" / path.relative_to(home)) if path.is_relative_to(home) else str(path)

@@ -164,20 +164,27 @@ def hook_command(arguments: Sequence[str]) -> str:
     Git Bash removes backslashes, so paths have forward slashes. PowerShell calls a program in quotes only after `&`,
     so a program that the search path finds is called by its name.
     """
+    program = arguments[0]
+    if sys.platform == "win32":
+        from shutil import which
+
+        name = os.path.splitext(os.path.basename(program))[0]  # noqa: PTH119, PTH122
+        program = name if same_path(which(name) or "", program) else program
+    return command_line([program, *arguments[1:]])
+
+
+def command_line(arguments: Sequence[str]) -> str:
+    """Quote a command that a person copies into any shell of this system."""
+    return " ".join(map(quote, arguments))
+
+
+def quote(argument: str) -> str:
+    """Quote a part of such a command."""
     if sys.platform != "win32":
         import shlex
 
-        return shlex.join(arguments)
-    from shutil import which
-
-    program, *others = arguments
-    name = os.path.splitext(os.path.basename(program))[0]  # noqa: PTH119, PTH122
-    is_found = same_path(which(name) or "", program)
-    return " ".join([name if is_found else _quoted(program), *map(_quoted, others)])
-
-
-def _quoted(argument: str) -> str:
-    text = argument.replace("\\", "/") if os.path.isabs(argument) else argument  # noqa: PTH117
+        return shlex.quote(argument)
+    text = argument.replace("\\", "/") if os.path.isabs(argument) else argument.replace('"', '\\"')  # noqa: PTH117
     return text if text and all(char.isalnum() or char in "-_.:=+" for char in text) else f'"{text}"'
 
 
@@ -192,7 +199,11 @@ if sys.platform == "win32":
         """Return the owner or the access list of a file in the security descriptor language."""
         import win32security
 
-        found = win32security.GetFileSecurity(str(path), part)
+        try:
+            found = win32security.GetFileSecurity(str(path), part)
+        except win32security.error as error:  # it is no `OSError`
+            os.lstat(path)
+            raise PermissionError(errno.EACCES, error.strerror, str(path)) from error
         text = win32security.ConvertSecurityDescriptorToStringSecurityDescriptor(found, _REVISION, part)
         return str(text)
 
@@ -211,7 +222,6 @@ if sys.platform == "win32":
 
     def is_private(path: str | Path) -> bool:
         """Return whether only this user and the administrators can use a file or a folder."""
-        os.lstat(path)  # the system's error has no code
         return not any(other in _security(path, _ACCESS) for other in _OTHERS)
 
     def make_private(path: str | Path) -> None:
@@ -239,6 +249,14 @@ else:
     def make_private(path: str | Path) -> None:
         """Let only this user use a file or a folder."""
         os.chmod(path, 0o700 if os.path.isdir(path) else 0o600)  # noqa: PTH101, PTH112
+
+
+def how_to_make_private(path: str | Path) -> str:
+    """Return the command with which a person does the same to a folder."""
+    if sys.platform == "win32":
+        user = os.environ.get("USERNAME", "")
+        return f'icacls {quote(str(path))} /inheritance:r /grant:r "{user}:(OI)(CI)F"'
+    return f"chmod 700 {quote(str(path))}"
 
 
 # ---- locks -----------------------------------------------------------------------------------------------------

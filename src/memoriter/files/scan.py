@@ -238,7 +238,7 @@ class Walk:
         is_folder = stat.S_ISDIR(found.st_mode)
         if not is_folder and not self._tree.matches(path):
             return
-        if is_folder and _stands_in(link, real):
+        if is_folder and link.startswith(real.rstrip(os.sep) + os.sep):
             self._problem(path, "The symbolic link leads back to a folder above it. It was not followed.")
         elif not self._tree.holds(real):
             self._problem(path, "The symbolic link leads out of the workspace. It was not followed.")
@@ -259,10 +259,6 @@ class Walk:
     def _problem(self, path: str, reason: str) -> None:
         shown = os.fsencode(self._tree.shown + path).decode("utf-8", "backslashreplace")
         self.problems.append(Problem("".join(map(_visible, shown)), reason))
-
-
-def _stands_in(link: str, folder: str) -> bool:
-    return link.startswith(folder.rstrip(os.sep) + os.sep)
 
 
 def _visible(character: str) -> str:
