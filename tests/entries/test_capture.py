@@ -252,6 +252,7 @@ def test_statements_with_a_usual_trigger_are_captured(text: str, type_: str) -> 
             "The spare key is under the blue pot.",
         ),
         ("I prefer window seats, please remember it!", "user_preference", "I prefer window seats!"),
+        ("The alarm code is in the red book, please remember.", "fact", "The alarm code is in the red book."),
         ("the gate code changed in May, don't forget this", "fact", "The gate code changed in May"),
         ("车位在地下二层 B17，记住。", "fact", "车位在地下二层 B17。"),
         ("我喜欢靠窗的座位，请记住了", "user_preference", "我喜欢靠窗的座位"),

@@ -42,6 +42,17 @@ def imported(run: Run, file: Path) -> tuple[int, int, int]:
     return report["added"], report["already"], report["refused"]
 
 
+def test_tags_are_separated_by_commas_or_given_several_times(run: Run, workspace: Path) -> None:
+    words = ("--tags", "boat, pier", "--tags", "harbour")
+    added = json.loads(run("add", "The boat is moored at pier 7", *words, "--json"))["entry"]
+    assert added["tags"] == ["boat", "pier", "harbour"]
+    assert "1 entry" in run("list", "--tags", "boat", "--tags", "harbour")
+    assert "No entries" in run("list", "--tags", "boat", "--tags", "car")
+    run("save", "The boat was painted.", *words)
+    (log,) = (workspace / "memory").glob("????-??-??.md")
+    assert "Tags: boat, pier, harbour" in log.read_text(encoding="utf-8")
+
+
 @pytest.mark.requirement("D11")
 def test_entries_are_added_listed_undone_and_exported(run: Run, tmp_path: Path) -> None:
     added = json.loads(

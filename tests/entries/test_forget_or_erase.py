@@ -224,6 +224,28 @@ def test_characters_that_cannot_be_seen_do_not_bring_back_what_the_owner_forgot(
     assert memory.entries.list() == []
 
 
+@pytest.mark.parametrize("how", ["forget", "erase"])
+def test_an_agent_cannot_bring_it_back_as_a_statement_about_the_user(open_memory: Any, how: str) -> None:
+    memory = open_memory()
+    said = (
+        "I rent a barn in Lund",
+        "I have two goats",
+        "I am a beekeeper",
+        "My boat is called Otter",
+        "我住在绍兴",
+    )
+    for text in said:
+        getattr(memory, how)(memory.entries.add(text, "fact").entry.id)
+    about = ("The user rents a barn in Lund.", "The user has two goats", "The user is a beekeeper")
+    for text in (*about, "The user's boat is called Otter", "用户住在绍兴"):
+        assert Toolbox(memory).call("memory_store", {"text": text})["note"] == sentence(
+            "entry.forgotten_by_owner"
+        )
+    assert (
+        Toolbox(memory).call("memory_store", {"text": "The user rents a barn in Ystad"})["action"] == "added"
+    )
+
+
 def test_what_an_agent_hid_the_agent_can_store_and_the_owner_can_say_again(
     entries: Entries, clock: Any
 ) -> None:

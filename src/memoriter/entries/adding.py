@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.entries import merge
-from memoriter.entries.drafts import Draft
+from memoriter.entries.drafts import Draft, draft_from
 from memoriter.entries.merge import Nearby, Verdict
+from memoriter.entries.statement import as_speaker
 from memoriter.errors import NotFound, StoreError, WriteError
 from memoriter.records import TRUST_LEVELS, Entry, Remembered, is_trusted_like
 from memoriter.sentences import join, sentence
@@ -264,7 +265,8 @@ def _refusal(store: EntryStore, draft: Draft, start_seq: int) -> str | None:
     What is said on purpose after it was forgotten may be stored again, but an agent cannot bring back what the owner
     forgot. What an agent forgot is not forgotten for the owner.
     """
-    tombstone = store.tombstone(draft.text)
+    forms = dict.fromkeys((draft.text, as_speaker(draft.text)))
+    tombstone = next(filter(None, map(store.tombstone, forms)), None)
     if tombstone is None or (draft.trust == "owner" and tombstone.by_agent):
         return None
     if draft.trust != "owner" and not tombstone.by_agent:
@@ -287,17 +289,5 @@ def _stage_again(old: Entry, draft: Draft, at: float) -> Edit:
 
 
 def draft_of(entry: Entry) -> Draft:
-    """Return the statement that an entry was."""
-    return Draft(
-        entry.text,
-        entry.type,
-        category=entry.category,
-        importance=entry.importance,
-        confidence=entry.confidence,
-        trust=entry.trust,
-        session=entry.session,
-        workspace=entry.workspace,
-        source=entry.source,
-        tags=entry.tags,
-        said_at=entry.valid_from,
-    )
+    """Return the statement that an entry was, as if it were said again."""
+    return draft_from(entry, trust=entry.trust, workspace=entry.workspace, said_at=entry.valid_from)

@@ -66,7 +66,8 @@ _ADVERB = r"(?:现在|現在|目前|也|还|還|很|最|一直|真的|都|一般
 
 #: The request to remember what was just said, at the end of a sentence. "…, remember?" and "…, I remember" are none.
 ASKED_LAST = re.compile(
-    r"[,;–—-] ?(?:(?:so|and) )?(?:please )?(?:remember|note|keep in mind|don'?t forget) (?:it|that|this)(?:,? please)?(?=\s*[.!]*\s*$)"
+    r"[,;–—-] ?(?:(?:so|and) )?(?:please (?:remember|don'?t forget)|(?:please )?(?:remember|note|keep in mind|don'?t forget)"
+    r" (?:it|that|this))(?:,? please)?(?=\s*[.!]*\s*$)"
     r"|[，,；;\s](?:请|請|帮我|幫我|你要|要)?(?:记住|記住|记下|記下|记得|記得|记一下|記一下|别忘了|別忘了)(?:它|这个|這個|这点|這點|来|來|了|哦|啊|吧){0,2}(?=\s*[。！!.]*\s*$)",
     re.IGNORECASE,
 )

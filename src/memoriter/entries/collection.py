@@ -21,9 +21,9 @@ from memoriter.entries.search import search as search_entries
 from memoriter.index.follow import Follower
 from memoriter.records import Entry, Remembered
 from memoriter.sentences import sentence
-from memoriter.store.entry_store import EntryStore, open_file
-from memoriter.store.index import open_index
-from memoriter.store.opening import check_not_lost
+from memoriter.store.entry_store import EntryStore
+from memoriter.store.opening import FileStore
+from memoriter.store.vectors import DefaultSettings
 
 if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder
@@ -179,14 +179,11 @@ def open_entries(
     clock: Callable[[], float] = time.time,
 ) -> Entries:
     """Open the entries in an agent's folder."""
-    index = open_index(folder / INDEX_NAME, engine=engine)
-    file = folder / "memory.db"
-
-    def open_() -> Transactions:
-        check_not_lost(file, index, "entries")
-        return open_file(file)
-
-    return connect_entries(open_, index, embedder, options=options, clock=clock)
+    store = FileStore({INDEX_NAME: folder / "memory.db"}, DefaultSettings())
+    index = store.open_index(INDEX_NAME, folder / INDEX_NAME, engine)
+    return connect_entries(
+        lambda: store.open_rows(INDEX_NAME, index), index, embedder, options=options, clock=clock
+    )
 
 
 def connect_entries(

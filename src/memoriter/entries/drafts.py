@@ -7,7 +7,7 @@ import re
 import unicodedata
 import uuid
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
 from memoriter.errors import BadArgument, WriteError
 from memoriter.records import Entry, EntryType, Trust
@@ -199,29 +199,19 @@ class DraftFields(TypedDict, total=False):
     expires_at: float | None
 
 
+#: The fields of an entry that are those of the statement that it was.
+_STATED = ("text", "type", "category", "importance", "confidence", "session", "source", "tags")
+
+
+def draft_from(entry: Entry, **fields: Any) -> Draft:
+    """Return the statement that an entry was, with other values of some fields."""
+    return Draft(**{name: getattr(entry, name) for name in _STATED} | fields)
+
+
 def clean_entry(entry: Entry) -> Entry:
     """Return an entry whose words are cleaned like those of a draft, or raise if it is not a statement."""
-    draft = Draft(
-        entry.text,
-        type_of(entry.type),
-        category=entry.category,
-        importance=entry.importance,
-        confidence=entry.confidence,
-        session=entry.session,
-        source=entry.source,
-        tags=entry.tags,
-    ).clean()
-    return replace(
-        entry,
-        text=draft.text,
-        type=draft.type,
-        category=draft.category,
-        importance=draft.importance,
-        confidence=draft.confidence,
-        tags=draft.tags,
-        session=draft.session,
-        source=draft.source,
-    )
+    draft = draft_from(entry, type=type_of(entry.type)).clean()
+    return replace(entry, **{name: getattr(draft, name) for name in _STATED})
 
 
 def _check_range(name: str, value: float, least: int, most: int) -> None:

@@ -85,7 +85,8 @@ def parse_lines(lines: Iterable[str], invalid: list[str] | None = None) -> Itera
         try:
             record = json.loads(line)
             if isinstance(record, dict) and "format" in record:
-                _check_format(record["format"])
+                if record["format"] != FORMAT:
+                    raise ValueError(f"the format {record['format']!r} is not supported")
                 continue
             yield _clean(_line(record))
         except _INVALID as error:
@@ -153,11 +154,6 @@ def _clean(line: EntryLine) -> EntryLine:
         for event in line.history
     )
     return EntryLine(clean_entry(line.entry), tuple(history))
-
-
-def _check_format(name: object) -> None:
-    if name != FORMAT:
-        raise ValueError(f"the format {name!r} is not supported")
 
 
 def _line(record: Any) -> EntryLine:

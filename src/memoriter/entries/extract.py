@@ -17,10 +17,10 @@ from pydantic import BaseModel, model_validator
 from memoriter import logs
 from memoriter.entries.capture import TurnLike, capture, day_of
 from memoriter.entries.capture_rules import HYPOTHETICAL, QUESTION, STRONG, WEIGHTY
-from memoriter.entries.collection import context_of
+from memoriter.entries.collection import Entries, context_of
 from memoriter.entries.drafts import Draft, clamp, type_of
 from memoriter.entries.relation import relation
-from memoriter.entries.statement import statement
+from memoriter.entries.statement import as_speaker, statement
 from memoriter.errors import BadArgument, ChatError, WriteError
 from memoriter.llm.prompts import ask, prompt
 from memoriter.records import Entry, EntryType, Remembered, Trust, Turn
@@ -29,7 +29,6 @@ from memoriter.text.pasted import own_words
 from memoriter.text.words import split_sentences
 
 if TYPE_CHECKING:
-    from memoriter.entries.collection import Entries
     from memoriter.llm import Chat
 
 log = logs.get("entries")
@@ -214,13 +213,6 @@ def _trust(text: str, source: TurnLike | None) -> Trust:
 _CLAUSES = re.compile(r"[,;，；]\s*(?:and |but |so )?| (?:and|but) ", re.IGNORECASE)
 #: Letters at the start that related words share, as "allergic" and "allergy".
 _STEM = 5
-#: The names that models give the speaker, as the speaker says them.
-_SPEAKER = (
-    (re.compile(r"\bthe user(?:'s|’s)(?= )|\btheir(?= )", re.IGNORECASE), "my"),
-    (re.compile(r"\bthe user (?:is|was)\b", re.IGNORECASE), "I am"),
-    (re.compile(r"\bthe user\b", re.IGNORECASE), "I"),
-    (re.compile(r"用户|用戶"), "我"),
-)
 
 
 def _is_said(text: str, turn: str) -> bool:
@@ -245,20 +237,14 @@ def _assertions(sentence: str) -> Iterator[str]:
 
 def _says(said: str, text: str) -> bool:
     """Return whether what was said is the same as a text, in the first or the third person, or contains it."""
-    return relation(said, _as_speaker(text), None).kind in ("same", "part")
-
-
-def _as_speaker(text: str) -> str:
-    for pattern, own in _SPEAKER:
-        text = pattern.sub(own, text)
-    return text
+    return relation(said, as_speaker(text), None).kind in ("same", "part")
 
 
 def _covers(sentence: str, draft: Draft) -> bool:
     """Return whether a sentence of the owner says a draft, or has each of its content words and its denials."""
     if draft.trust == "owner" and _says(sentence, draft.text):
         return True
-    said, stated = statement(sentence), statement(_as_speaker(draft.text))
+    said, stated = statement(sentence), statement(as_speaker(draft.text))
     known = said.words | {word[:_STEM] for word in said.words}
     new = {word for word in stated.words - {"user"} if word not in known and word[:_STEM] not in known}
     return not new and stated.denials <= said.denials

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from memoriter import logs
 from memoriter.entries.adding import hide, propose_forgetting
-from memoriter.entries.context import MIN_SIMILARITY
+from memoriter.entries.context import MIN_SIMILARITY, EntryContext
 from memoriter.entries.drafts import DAY, expiry
 from memoriter.entries.search import find
 from memoriter.errors import LockTimeout, MemoriterError, StoreError, StoreUnavailable, WriteError
@@ -33,9 +33,6 @@ from memoriter.store.entry_store import LASTING, Edit
 from memoriter.store.ledger import Quotes, RecallFilter
 from memoriter.text import query_terms
 from memoriter.text.words import normal_form
-
-if TYPE_CHECKING:
-    from memoriter.entries.context import EntryContext
 
 #: The states of entries that no search finds, and that an erasure by a query finds by their words.
 UNSEARCHED: tuple[EntryState, ...] = ("rejected", "staged", "superseded", "expired")
@@ -64,7 +61,8 @@ def forget(
     mine = [id_ for id_ in ids if id_ not in proposed]
     hidden = hide(context, mine, actor=actor, dry_run=dry_run)
     texts = [entry.text for entry in context.store.load([*hidden, *proposed]).values()]
-    mentions = copies.mentions(_with_query(texts, selection))[0] if copies else ()
+    said = texts if selection.query is None else [*texts, selection.query]
+    mentions = copies.mentions(said)[0] if copies else ()
     kept = (sentence("forget.kept", days=f"{context.options.cleanup.retention_days:g}"),) if hidden else ()
     receipt = Receipt(
         hidden,
@@ -156,10 +154,6 @@ def _hits_by_words(query: str, entries: Sequence[Entry]) -> list[EntryHit]:
     shares = [(len(words.intersection(query_terms(one.text))) / max(1, len(words)), one) for one in entries]
     best = sorted((one for one in shares if one[0] >= MIN_WORDS), key=lambda one: -one[0])
     return [EntryHit(entry, share, share, Explanation("words", ())) for share, entry in best]
-
-
-def _with_query(texts: list[str], what: Selection) -> list[str]:
-    return texts if what.query is None else [*texts, what.query]
 
 
 def _recalls(what: Selection) -> RecallFilter | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
 from memoriter.entries.adding import add_draft
-from memoriter.entries.drafts import Draft, expiry
+from memoriter.entries.drafts import draft_from, expiry
 from memoriter.entries.exchange import EntryLine, export_lines, import_lines, read
 from memoriter.entries.search import EntryFilters, limited
 from memoriter.records import IMPORTED, EntryState, Imported, Trust, least_trusted
@@ -79,15 +79,11 @@ def _import_statements(
 ) -> Imported:
     """Import the entries of a file as statements of a caller that is not the owner."""
     drafts = [
-        Draft(
-            line.entry.text,
-            line.entry.type,
-            category=line.entry.category,
-            importance=line.entry.importance,
-            confidence=line.entry.confidence,
+        draft_from(
+            line.entry,
             trust=least_trusted(line.entry.trust, trust),
+            session=None,
             source=IMPORTED,
-            tags=line.entry.tags,
             on_purpose=False,
         ).clean()
         for line in lines

@@ -16,17 +16,15 @@ from memoriter.entries.drafts import MAX_TAGS, Draft, expiry, later
 from memoriter.entries.relation import relation
 from memoriter.entries.values import slot_words
 from memoriter.records import AGENTS, Entry, Remembered, Trust, is_trusted_like, least_trusted
-from memoriter.search.changes import NEAR, change
+from memoriter.search.changes import NEAR, Judge, change
 from memoriter.sentences import join, sentence
-from memoriter.store import Filter
+from memoriter.store import Filter, Index
 from memoriter.store.entry_store import Edit, EntryStore
 from memoriter.text import query_terms
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
     from memoriter.index.follow import Follower
-    from memoriter.search.changes import Judge
-    from memoriter.store import Index
 
 #: Number of known entries that each leg proposes for comparison. Some of them may be superseded.
 MAX_NEIGHBOURS = 16

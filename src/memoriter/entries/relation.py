@@ -33,7 +33,7 @@ from memoriter.sentences import sentence
 Kind = Literal["same", "part", "refinement", "contradiction", "different"]
 
 #: Minimum cosine of a refinement, and of a statement that denies another.
-MIN_REFINEMENT, MIN_DENIAL = 0.7, 0.5
+MIN_REFINEMENT, MIN_DENIAL = 0.6, 0.5
 #: A statement with more words is different from any other: it is a text, and comparing it takes too long.
 MAX_WORDS = 300
 
@@ -208,9 +208,13 @@ _CONTINUING = _MOVABLE | word_set(
     very along about around between behind beside next including mostly except"""
 )
 _CONTINUING_ZH = frozenset(("进行", "来做", "来写", "尤其", "特别", "主要", "而且", "并且"))
-#: What a person does with a thing that has a foreign name, and not a part of the name: "Vim 编辑配置", not "Vim 插件".
+#: What a person does with a thing that has a foreign name, and not a part of the name: "Vim 编辑配置", not "Vim 插件"
+#: or "Vim 编辑器". Verbs are told by the character with which they begin.
 _DOING_ZH = re.compile(
-    "(?:来|写|编写|撰写|编辑|画|绘制|搭建?|构建|部署|处理|记录|训练|跑|做|实现|制作|(?:开发|管理|分析|设计)(?![者员器师板包工平环系]))[^的]+$"
+    "^(?:来|[写编撰画绘搭构部处记录训跑做实制开管分设统打整建爬背排修剪监发翻查测备传学听追报订导投聊压合渲调校抓刷跟生检演约叫读"
+    "扫收计模拍存搜找看算装配改删清洗唱弹转换评审批预估组拆拼切剖研解识标提取采筛过格推拷上运执译加缩验练讲说谈交沟协联寄送付支"
+    "炒填核锻减播烤煮炖蒸炸泡种养喂遛阅浏复默抄考答辅控驱仿比选挑]"
+    "(?:$|[^的板鞋](?![者员器师机仪笔板版包系会]|工具|平台|环境|引擎)))[^的]*$"
 )
 _ADVERBIAL_ZH = re.compile(
     "^(?:每|在|沿|上午|下午|中午|早上|晚上|凌晨|傍晚|周|星期|几乎|经常|常|通常|一般|平时|大多|主要|[0-9])"

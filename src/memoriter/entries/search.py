@@ -28,7 +28,7 @@ from memoriter.search.rank import (
     total_scores,
     vector_leg,
 )
-from memoriter.search.rerank import Reading, blend, worth_reading
+from memoriter.search.rerank import Reading, Reranker, blend, worth_reading
 from memoriter.search.search import CONTEXT_SHARE, MAX_QUERY_CHARS
 from memoriter.search.shape import confidences, judge, unknown_identifiers
 from memoriter.sentences import join
@@ -40,7 +40,6 @@ from memoriter.text.markdown import tag_list
 
 if TYPE_CHECKING:
     from memoriter.entries.context import EntryContext
-    from memoriter.search.rerank import Reranker
 
 
 Mode = Literal["semantic", "keyword", "hybrid"]
@@ -267,42 +266,30 @@ def find(
     """
     context.follower.follow()
     scale, reranker = NoteScale.of(beside), context.options.reranker if rerank and mode == "hybrid" else None
-    return context.follower.healing(
-        lambda: _find(context, query, limit, threshold, mode, where, scale, reranker, at)
-    )
 
+    def attempt() -> FoundEntries:
+        text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
+        terms = query_terms(text) if mode != "semantic" else []
+        while True:
+            meaning = _meaning(context, text, width, mode)
+            legs = _look(context, terms, meaning, width, scale)
+            admitted = _load_candidates(context, legs, where, at)
+            if len({one.entry.id for one in admitted}) >= limit or legs.exhausted:
+                break
+            width *= 8  # the filter dropped many: search wider
+        passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
+        reading = _read(context, text, passing, reranker)
+        best = _once(_reread(passing, reading))[:limit]
+        hits = [one.hit(terms, legs.words, reading.calibrated(one.scored.rowid)) for one in best]
+        model = context.embedder.identity.model if context.embedder else ""
+        sure = confidences([(hit.explain, hit.score) for hit in hits], model, text)
+        return FoundEntries(
+            tuple(replace(hit, confidence=value) for hit, value in zip(hits, sure, strict=True)),
+            join(meaning.degraded or context.follower.degraded, reading.degraded),
+            unknown_identifiers(text, legs.words.unknown),
+        )
 
-def _find(
-    context: EntryContext,
-    query: str,
-    limit: int,
-    threshold: float,
-    mode: Mode,
-    where: EntryFilter,
-    scale: NoteScale,
-    reranker: Reranker | None,
-    at: float | None,
-) -> FoundEntries:
-    text, width = query[:MAX_QUERY_CHARS], max(CANDIDATES, 4 * limit)
-    terms = query_terms(text) if mode != "semantic" else []
-    while True:
-        meaning = _meaning(context, text, width, mode)
-        legs = _look(context, terms, meaning, width, scale)
-        admitted = _load_candidates(context, legs, where, at)
-        if len({one.entry.id for one in admitted}) >= limit or legs.exhausted:
-            break
-        width *= 8  # the filter dropped many: search wider
-    passing = [one for one in admitted if one.similarity >= threshold or one.is_exact(terms)]
-    reading = _read(context, text, passing, reranker)
-    best = _once(_reread(passing, reading))[:limit]
-    hits = [one.hit(terms, legs.words, reading.calibrated(one.scored.rowid)) for one in best]
-    model = context.embedder.identity.model if context.embedder else ""
-    sure = confidences([(hit.explain, hit.score) for hit in hits], model, text)
-    return FoundEntries(
-        tuple(replace(hit, confidence=value) for hit, value in zip(hits, sure, strict=True)),
-        join(meaning.degraded or context.follower.degraded, reading.degraded),
-        unknown_identifiers(text, legs.words.unknown),
-    )
+    return context.follower.healing(attempt)
 
 
 def _read(context: EntryContext, text: str, passing: Sequence[_Scored], reranker: Reranker | None) -> Reading:
@@ -325,8 +312,8 @@ def _look(
     index = context.follower.index
     words = keyword_leg(index, terms, limit=width, where=Filter())
     cosines = complete(meaning, index, context.embedder, set(words.values), words.values)
-    own = total_scores(context.options.weights.legs(cosines, words.values))
-    legs = context.options.weights.legs(cosines, words.values, split=scale.words)
+    own = total_scores(context.options.weights.legs(cosines, words))
+    legs = context.options.weights.legs(cosines, words, split=scale.words)
     if scale.context is not None:
         weight = sum(leg.weight for leg in legs) * CONTEXT_SHARE / (1 - CONTEXT_SHARE)
         values = {row: value * scale.context for row, value in total_scores(legs).items()}
@@ -416,35 +403,31 @@ def _merge(notes: Sequence[Hit], entries: Sequence[Hit]) -> Iterator[Hit]:
         yield (left if take_note else right).pop(0)
 
 
-def judge_together(
-    query: str, answer: Answer, found: FoundEntries, lookup: Lookup
-) -> tuple[Sequence[Hit], Sequence[EntryHit], bool]:
-    """Return notes and entries with their confidence among both, without statements that a newer one replaces.
+def judge_together(query: str, answer: Answer, found: FoundEntries, lookup: Lookup) -> Sequence[Hit]:
+    """Return notes and entries with their confidence among both, best first, as `refresh` orders them.
 
-    A question about the past keeps them. The last value is whether a newer line may replace one of them.
+    Statements that a newer one replaces have no confidence, but a question about the past keeps them.
     """
     joined = judge(add_entries(answer, found, len(answer.hits) + len(found.hits)), query)
     past = asks_about_the_past(query)
-    hits = [
+    return [
         replace(hit, confidence=0.0) if hit.superseded_by and not past else hit
         for hit in refresh(query, joined.hits, lookup)
     ]
-    entries = [
-        replace(hit.entry, score=hit.score, explain=hit.explain, confidence=hit.confidence)
-        for hit in hits
-        if hit.entry is not None
-    ]
-    return [hit for hit in hits if hit.entry is None], entries, any(hit.newer for hit in hits)
 
 
-def needed_confidence(minimum: float, hits: Sequence[Hit | EntryHit]) -> Callable[[Hit | EntryHit], float]:
-    """Return what each line needs: more beside a sure answer, unless it is newer or has as many words of the query."""
+def needed_confidence(minimum: float, hits: Sequence[Hit]) -> Callable[[Hit], float]:
+    """Return what each line needs: more beside a sure answer, unless it is newer or has as many words of the query.
 
-    def day(hit: Hit | EntryHit) -> str:
-        return (hit.entry.day if isinstance(hit, EntryHit) else hit.date) or ""
-
+    A newer line about the same thing as another never needs more than that one.
+    """
     best = max(hits, key=lambda hit: hit.confidence or 0.0, default=None)
     if best is None:
         return lambda _: minimum
-    more, words = max(1.0, BESIDE_SURE * (best.confidence or 0.0)), best.explain.coverage or 1.0
-    return lambda hit: minimum * (1.0 if day(hit) > day(best) or hit.explain.coverage >= words else more)
+    day, words = best.date or "", best.explain.coverage or 1.0
+    more = max(1.0, BESIDE_SURE * (best.confidence or 0.0))
+
+    def needed(hit: Hit) -> float:
+        return minimum * (1.0 if (hit.date or "") > day or hit.explain.coverage >= words else more)
+
+    return lambda hit: min(map(needed, (hit, *(one for one in hits if one.newer == hit.place))))

@@ -184,6 +184,28 @@ def statement(text: str) -> Statement:
     )
 
 
+#: The names that models give the speaker, as the speaker says them.
+_SPEAKER = (
+    (re.compile(r"\bthe user(?:'s|’s)(?= )|\btheir(?= )", re.IGNORECASE), "my"),
+    (re.compile(r"\bthe user (?:is|was)\b", re.IGNORECASE), "I am"),
+    (re.compile(r"\bthe user has\b", re.IGNORECASE), "I have"),
+    (re.compile(r"\bthe user (\w{2,}[^\Ws])s\b", re.IGNORECASE), r"I \1"),
+    (re.compile(r"\bthe user\b", re.IGNORECASE), "I"),
+    (re.compile(r"用户|用戶"), "我"),
+)
+
+
+def as_speaker(text: str) -> str:
+    """Return a text about the user in the words of the user.
+
+    >>> as_speaker("The user rents the user's garage")
+    'I rent my garage'
+    """
+    for pattern, own in _SPEAKER:
+        text = pattern.sub(own, text)
+    return text
+
+
 @lru_cache(maxsize=4096)
 def plain_pieces(text: str) -> tuple[str, ...]:
     """Return the words of a text without denials apart and without words of change, to compare place by place."""

@@ -333,6 +333,11 @@ class Hit:
         """The confidence in words."""
         return level_of(self.confidence)
 
+    @property
+    def place(self) -> str:
+        """The citation, or the path for a session that sees no citations."""
+        return self.citation or self.path
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:

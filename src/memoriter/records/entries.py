@@ -120,6 +120,12 @@ class EntryEvent:
     #: The words of a repetition, if they differ from the text of the entry.
     said: str | None = None
 
+    @property
+    def deed(self) -> str:
+        """What the owner calls the change. To forget an entry hides it as a rejection does."""
+        is_hidden = self.kind == "reject" and self.before is not None and self.before.state != "staged"
+        return "forget" if is_hidden else self.kind
+
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
