@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -268,24 +269,16 @@ def build_builtin(settings: Settings, embedder: Embedder | None, scope: ScopeChe
 
 
 def _search_options(search: SearchSettings) -> Options:
-    return Options(
-        fusion=search.fusion,
-        vector_weight=search.vector_weight,
-        text_weight=search.text_weight,
-        max_results=search.max_results,
-        min_score=search.min_score,
-        snippet_chars=search.snippet_chars,
-        hits_per_file=search.hits_per_file,
-        diversity=search.diversity,
-        half_life_days=search.half_life_days,
-    )
+    """Return the options that are settings. The others are for evaluations."""
+    named = (field.name for field in fields(Options) if field.name in type(search).model_fields)
+    return Options(**{name: getattr(search, name) for name in named})
 
 
 def build_reranker(settings: Settings) -> Reranker | None:
     """Return the reranker, unless the settings switch it off. It loads its model at first use."""
     from memoriter.search.rerank import bundled
 
-    if not settings.search.rerank:
+    if not settings.search.rerank or settings.search.reranker == "none":
         return None
     if settings.search.reranker == "bundled":
         return bundled()

@@ -5,13 +5,12 @@ Programs that run an event loop use `AsyncMemory`, which forwards to this class.
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from memoriter.build import (
     build_engine,
@@ -26,7 +25,7 @@ from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.errors import BadArgument, StoreError
 from memoriter.extension import added_method
 from memoriter.memory_parts import MemoryParts
-from memoriter.notes.collection import Notes
+from memoriter.notes.collection import Notes, forward
 from memoriter.recall.render import Language, memory_section
 from memoriter.records import (
     Answer,
@@ -58,21 +57,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Memory", "gateway_files", "parts_of"]
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 #: Messages as chat APIs have them, with ``role`` and ``content``.
 Messages = Iterable[Mapping[str, object]]
-
-
-def _of_notes(method: Callable[Concatenate[Notes, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Return a method of `Notes` as a method of `Memory`, with the same signature."""
-
-    @functools.wraps(method)
-    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return method(self.notes, *args, **kwargs)
-
-    return call
 
 
 class Memory:
@@ -353,7 +339,7 @@ class Memory:
         """The notes and transcripts of the workspace."""
         return self._parts.notes
 
-    save = _of_notes(Notes.save)
+    save = forward(lambda memory: memory.notes, Notes.save)
 
     def summarise(self, messages: Messages, session: str) -> Saved | None:
         """Write the summary of a session that has ended; None if nothing was said."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from memoriter.agent.hooks import Effect, Moment
-from memoriter.agent.service import Written, question
+from memoriter.agent.hooks import Effect, HookBus, Moment
+from memoriter.agent.service import MemoryService, Written, question
 from memoriter.build import entries_engine
 from memoriter.config.settings import BUILTIN_MEMORIES, MEMORY_ENTRY_POINTS, installed_memories
 from memoriter.errors import ConfigError
@@ -21,8 +21,6 @@ from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.tail import read_new_turns
 
 if TYPE_CHECKING:
-    from memoriter.agent.hooks import HookBus
-    from memoriter.agent.service import MemoryService
     from memoriter.records import Remembered
 
 

@@ -21,12 +21,11 @@ from memoriter.index.schedule import Delays, Growth, Refresher, Schedule
 from memoriter.memory import Memory, parts_of
 from memoriter.notes.watch import Watcher
 from memoriter.recall.inject import question
-from memoriter.records import Answer
+from memoriter.records import Answer, ProgressCallback, Saved, Status, SyncReport
 from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.records import ProgressCallback, Saved, Status, SyncReport
 
 __all__ = ["MemoryService", "Synced", "Written", "question"]
 

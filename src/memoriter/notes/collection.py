@@ -66,13 +66,13 @@ class Quote(NamedTuple):
     line: int | None
 
 
-def _forward(
-    part: Callable[[Notes], S], method: Callable[Concatenate[S, P], T]
+def forward(
+    part: Callable[[Any], S], method: Callable[Concatenate[S, P], T]
 ) -> Callable[Concatenate[Any, P], T]:
-    """Return a method of a part as a method of `Notes`, with the same signature."""
+    """Return a method of a part as a method of the whole, with the same signature."""
 
     @functools.wraps(method)
-    def call(self: Notes, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return method(part(self), *args, **kwargs)
 
     return call
@@ -192,11 +192,11 @@ class Notes:
             for row in stored
         )
 
-    save = _forward(lambda notes: notes._notebook(), Notebook.save)
-    text = _forward(lambda notes: notes._editor, NoteEditor.text)
-    put = _forward(lambda notes: notes._editor, NoteEditor.put)
-    move = _forward(lambda notes: notes._editor, NoteEditor.move)
-    remove = _forward(lambda notes: notes._editor, NoteEditor.remove)
+    save = forward(lambda notes: notes._notebook(), Notebook.save)
+    text = forward(lambda notes: notes._editor, NoteEditor.text)
+    put = forward(lambda notes: notes._editor, NoteEditor.put)
+    move = forward(lambda notes: notes._editor, NoteEditor.move)
+    remove = forward(lambda notes: notes._editor, NoteEditor.remove)
 
     def pending(self) -> tuple[str, ...]:
         """Return the paths of notes that wait for the owner's approval."""

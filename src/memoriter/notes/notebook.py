@@ -194,7 +194,10 @@ class Notebook:
         """Return the resolved path of a file in the workspace. Links that lead out of the workspace are refused."""
         self.check_writable()
         file = self.root / path
-        folder = file.parent.resolve()
+        try:
+            folder = file.parent.resolve()
+        except (OSError, RuntimeError) as error:  # a loop of links, or it changed while it was read
+            raise WriteError(f"{path} could not be written ({error}). Nothing was written.") from error
         if not folder.is_relative_to(self.root.resolve()):
             raise WriteError(f"{path} leads out of the workspace. Nothing was written.")
         return folder / file.name

@@ -94,7 +94,7 @@ class Ledger:
                 one.entered,
                 pack(one.reason),
                 one.score,
-                _pack(one.parts),
+                json.dumps([asdict(part) for part in one.parts], ensure_ascii=False),
                 one.text,
             )
             for place, one in enumerate(recall.considered)
@@ -231,10 +231,6 @@ def _delete(connection: Connection, which: str, *bound: float) -> int:
     connection.execute(f"delete from recalled where recall_id in ({which})", bound)  # noqa: S608
     connection.execute(f"delete from recalls where id in ({which})", bound)  # noqa: S608
     return connection.changes()
-
-
-def _pack(parts: Sequence[Part]) -> str:
-    return json.dumps([asdict(part) for part in parts], ensure_ascii=False)
 
 
 def _parse_considered(

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Literal
 
 from memoriter.errors import MemoriterError, MemoryDisabled, StoreBroken
 from memoriter.extension import extensions, problems, resolve
-from memoriter.files.platform import is_private
-from memoriter.memory import parts_of
+from memoriter.files.platform import how_to_make_private, is_private
+from memoriter.memory import Memory, parts_of
 from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.memory import Memory
     from memoriter.records import Status
 
 #: The index of a large workspace needs some hundred megabytes. Less free space than this is a warning.
@@ -192,7 +191,7 @@ def _home(settings: Settings) -> Iterator[Finding]:
     if not home.exists():
         return
     if not is_private(home):
-        fix = sentence("check.chmod", path=home)
+        fix = sentence("check.chmod", command=how_to_make_private(home))
         yield Finding("home", "note", sentence("check.readable", path=home), fix)
     if not os.access(home, os.W_OK):
         fix = sentence("check.make_writable", path=home)

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.errors import BadArgument
 from memoriter.records import Entry, EntryPage, EntrySort, EntryState, EntryType, Trust
 from memoriter.tools.entry_tools import MemoryJson
@@ -43,11 +44,9 @@ Place = tuple[float, str]
 class PageArguments(Arguments):
     """Arguments of an operation that returns a page of a list."""
 
-    limit: int = Field(default=100, ge=1, le=MAX_PAGE, description="Maximum number of items on the page.")
-    cursor: str | None = Field(
-        default=None,
-        max_length=500,
-        description="The `cursor` of the page before, to continue with the same filters.",
+    limit: int = described(100, "Maximum number of items on the page.", ge=1, le=MAX_PAGE)
+    cursor: str | None = described(
+        None, "The `cursor` of the page before, to continue with the same filters.", max_length=500
     )
 
 
@@ -103,7 +102,7 @@ class EventJson(Shape):
 
     seq: Count
     at: float
-    kind: str
+    kind: str = Field(validation_alias="deed")
     entry_id: str
     by: str
     note: Prose
@@ -149,31 +148,21 @@ class ProvenanceJson(Shape):
 class FilterArguments(Arguments):
     """Filters of entries. Every filter that is given must match."""
 
-    types: list[EntryType] = Field(default=[], max_length=20, description="Only these types.")
-    states: list[ListedState] = Field(
-        default=["active"], max_length=20, description="Only these states; an empty list means all of them."
+    types: list[EntryType] = described([], "Only these types.", max_length=20)
+    states: list[ListedState] = described(
+        ["active"], "Only these states; an empty list means all of them.", max_length=20
     )
-    trust: list[Trust] = Field(default=[], max_length=20, description="Only entries with these trust levels.")
-    tags: list[str] = Field(default=[], max_length=32, description="Only entries with all of these tags.")
-    min_importance: float = Field(
-        default=0.0, ge=0, le=5, description="Only entries of at least this importance."
+    trust: list[Trust] = described([], "Only entries with these trust levels.", max_length=20)
+    tags: list[str] = described([], "Only entries with all of these tags.", max_length=32)
+    min_importance: float = described(0.0, "Only entries of at least this importance.", ge=0, le=5)
+    since: Time | None = described(None, "Created at or after this time, in seconds since the epoch.")
+    until: Time | None = described(None, "Created before this time, in seconds since the epoch.")
+    session: str | None = described(None, "Only from this session.", max_length=500)
+    source: str | None = described(None, "Only from this source.", max_length=500)
+    workspace: str | None = described(
+        None, "Only learned in the workspace with this path, or in none.", max_length=4_096
     )
-    since: Time | None = Field(
-        default=None, description="Created at or after this time, in seconds since the epoch."
-    )
-    until: Time | None = Field(
-        default=None, description="Created before this time, in seconds since the epoch."
-    )
-    session: str | None = Field(default=None, max_length=500, description="Only from this session.")
-    source: str | None = Field(default=None, max_length=500, description="Only from this source.")
-    workspace: str | None = Field(
-        default=None,
-        max_length=4_096,
-        description="Only learned in the workspace with this path, or in none.",
-    )
-    used: bool | None = Field(
-        default=None, description="Only entries that were used, or only entries that were never used."
-    )
+    used: bool | None = described(None, "Only entries that were used, or only entries that were never used.")
 
     def filters(self) -> dict[str, Any]:
         """Return the filters as the library takes them."""
@@ -182,22 +171,16 @@ class FilterArguments(Arguments):
 
 
 class EntryListArguments(FilterArguments, PageArguments):
-    """Arguments of `entries.list`."""
-
-    query: str = Field(
-        default="", max_length=8_000, description="What the entries are about, in any language."
+    query: str = described("", "What the entries are about, in any language.", max_length=8_000)
+    sort: EntrySort | None = described(
+        None, "Highest first. The default is `score` with a query and `created` without."
     )
-    sort: EntrySort | None = Field(
-        default=None, description="Highest first. The default is `score` with a query and `created` without."
-    )
-    ascending: bool = Field(default=False, description="Lowest first.")
-    offset: int = Field(
-        default=0, ge=0, le=10_000_000, description="Skip this many entries, instead of a `cursor`."
-    )
-    around: str | None = Field(
-        default=None,
+    ascending: bool = described(False, "Lowest first.")
+    offset: int = described(0, "Skip this many entries, instead of a `cursor`.", ge=0, le=10_000_000)
+    around: str | None = described(
+        None,
+        "The id of an entry that the page should contain. If it does not match, `offset` counts.",
         max_length=64,
-        description="The id of an entry that the page should contain. If it does not match, `offset` counts.",
     )
 
 
@@ -206,9 +189,7 @@ class EntryListResult(Shape):
 
     entries: list[EntryJson] = Field(default=[])
     total: Count = 0
-    offset: Count | None = Field(
-        default=None, description="Matching entries before this page; null if a `cursor` was given."
-    )
+    offset: Count | None = described(None, "Matching entries before this page; null if a `cursor` was given.")
     cursor: Cursor = None
     degraded: Degraded = None
 
@@ -252,7 +233,7 @@ class FacetsResult(Shape):
     trust: dict[str, Count] = Field(default={})
     tags: dict[str, Count] = Field(default={})
     sources: dict[str, Count] = Field(default={})
-    workspaces: dict[str, Count] = Field(default={}, description="Only for the owner.")
+    workspaces: dict[str, Count] = described({}, "Only for the owner.")
 
 
 @operation("entries.list")

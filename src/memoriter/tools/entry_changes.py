@@ -7,19 +7,17 @@ if the entry has changed since, the operation fails and changes nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.errors import BadArgument
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.records import Entry, EntryEvent, EntryType, Receipt, Remembered, Selection
 from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
 from memoriter.tools.tool import Arguments, Call, Prose, Shape, Tool, operation
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 Text = Annotated[
     str, Field(max_length=10_000, description="One statement that can be understood on its own.")
@@ -47,14 +45,12 @@ def owner_only(name: str, **options: Any) -> Callable[[Callable[[Call[Any]], Sha
 
 
 class AddArguments(Arguments):
-    """Arguments of `entries.add`."""
-
     text: Text
-    type: Type | None = Field(default=None, description="The type of entry. By default, rules choose it.")
+    type: Type | None = described(None, "The type of entry. By default, rules choose it.")
     importance: Importance = 3.0
     tags: Tags = Field(default=[])
-    expires_at: Time | None = Field(
-        default=None, description="When it expires, in seconds since the epoch. By default never."
+    expires_at: Time | None = described(
+        None, "When it expires, in seconds since the epoch. By default never."
     )
 
 
@@ -63,8 +59,8 @@ class AddResult(Shape):
 
     action: RememberAction = "refused"
     entry: EntryJson | None = None
-    replaced: str | None = Field(default=None, description="The id of the entry that this one supersedes.")
-    note: Prose | None = Field(default=None, description="The reason.")
+    replaced: str | None = described(None, "The id of the entry that this one supersedes.")
+    note: Prose | None = described(None, "The reason.")
 
     @classmethod
     def of(cls, memory: Memory, remembered: Remembered) -> AddResult:
@@ -74,15 +70,11 @@ class AddResult(Shape):
 
 
 class EditArguments(IdArguments):
-    """Arguments of `entries.edit`."""
-
     text: Text | None = None
     type: Type | None = None
     importance: Importance | None = None
     tags: Tags | None = None
-    expires_at: Time | None = Field(
-        default=None, description="When it expires, in seconds since the epoch; 0 means never."
-    )
+    expires_at: Time | None = described(None, "When it expires, in seconds since the epoch; 0 means never.")
     if_seq: IfSeq | None = None
 
 
@@ -135,18 +127,12 @@ def _edit(call: Call[EditArguments]) -> EditResult:
 
 
 class MergeArguments(Arguments):
-    """Arguments of `entries.merge`."""
-
     ids: Ids
     text: Text | None = None
-    if_seqs: list[int] = Field(
-        [], max_length=500, description="The `seq` of each entry, in the order of the ids."
-    )
+    if_seqs: list[int] = described([], "The `seq` of each entry, in the order of the ids.", max_length=500)
 
 
 class SupersedeArguments(IdArguments):
-    """Arguments of `entries.supersede`."""
-
     text: Text
     if_seq: IfSeq | None = None
 
@@ -158,9 +144,7 @@ class ReplaceResult(EditResult):
 
 
 class UndoArguments(Arguments):
-    """Arguments of `entries.undo`."""
-
-    id: str | None = Field(default=None, max_length=64, description="Undo only changes of this entry.")
+    id: str | None = described(None, "Undo only changes of this entry.", max_length=64)
     if_seq: IfSeq | None = None
 
 
@@ -211,23 +195,13 @@ def _undo(call: Call[UndoArguments]) -> UndoResult:
 
 
 class ForgetArguments(Arguments):
-    """Arguments of `entries.forget` and `entries.erase`."""
-
-    id: str | None = Field(
-        default=None, max_length=64, description="The id of the entry, or the beginning of it."
-    )
-    query: str | None = Field(default=None, max_length=8_000, description="What the entry says.")
-    session: str | None = Field(
-        default=None, max_length=500, description="Everything learned in this session."
-    )
-    source: str | None = Field(default=None, max_length=500, description="Everything from this source.")
-    since: Time | None = Field(
-        default=None, description="Created at or after this time, in seconds since the epoch."
-    )
-    until: Time | None = Field(
-        default=None, description="Created before this time, in seconds since the epoch."
-    )
-    dry_run: bool = Field(default=False, description="Only report what would be forgotten.")
+    id: str | None = described(None, "The id of the entry, or the beginning of it.", max_length=64)
+    query: str | None = described(None, "What the entry says.", max_length=8_000)
+    session: str | None = described(None, "Everything learned in this session.", max_length=500)
+    source: str | None = described(None, "Everything from this source.", max_length=500)
+    since: Time | None = described(None, "Created at or after this time, in seconds since the epoch.")
+    until: Time | None = described(None, "Created before this time, in seconds since the epoch.")
+    dry_run: bool = described(False, "Only report what would be forgotten.")
 
 
 class ForgetResult(ReceiptJson):

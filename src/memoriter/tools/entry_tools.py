@@ -12,8 +12,19 @@ from typing import Any, Literal
 from pydantic import AliasChoices, Field
 
 from memoriter import logs
+from memoriter.config.fields import described
 from memoriter.errors import BadArgument, StoreError
-from memoriter.records import EntryHit, EntryType, Level, Receipt, Selection, Trust, from_share, level_of
+from memoriter.records import (
+    EntryHit,
+    EntryType,
+    Level,
+    NoteLine,
+    Receipt,
+    Selection,
+    Trust,
+    from_share,
+    level_of,
+)
 from memoriter.sentences import sentence
 from memoriter.tools.tool import (
     MAX_QUERY,
@@ -62,8 +73,8 @@ class MemoryHitJson(MemoryJson):
 
     score: Score
     similarity: Score
-    answers: Score | None = Field(default=None, description="The probability that it answers the query.")
-    level: Level | None = Field(default=None, description="This probability in words.")
+    answers: Score | None = described(None, "The probability that it answers the query.")
+    level: Level | None = described(None, "This probability in words.")
 
     @classmethod
     def of(cls, hit: EntryHit) -> MemoryHitJson:
@@ -83,29 +94,19 @@ class RememberedJson(Shape):
 
     action: RememberAction = "refused"
     memory: MemoryJson | None = Field(default=None, validation_alias="entry")
-    replaced: str | None = Field(default=None, description="The id of the entry that this one supersedes.")
-    note: Prose | None = Field(default=None, description="The reason.")
-
-
-class NoteLineJson(Shape):
-    """A line of a note."""
-
-    path: str
-    line: Count
-    text: str
+    replaced: str | None = described(None, "The id of the entry that this one supersedes.")
+    note: Prose | None = described(None, "The reason.")
 
 
 class ReceiptJson(Shape):
     """The forgotten entries."""
 
-    forgotten: list[str] = Field(default=[], description="The ids of the hidden or erased entries.")
-    covered: list[Prose] = Field(default=[], description="Which copies are hidden or erased.")
-    not_covered: list[Prose] = Field(default=[], description="Which copies remain.")
-    note_lines: list[NoteLineJson] = Field(default=[], description="Lines of notes that are erased too.")
-    mentions: list[str] = Field(default=[], description="Notes and sessions that still say it.")
-    candidates: list[MemoryHitJson] = Field(
-        [], description="Entries that may be meant, if none matched exactly."
-    )
+    forgotten: list[str] = described([], "The ids of the hidden or erased entries.")
+    covered: list[Prose] = described([], "Which copies are hidden or erased.")
+    not_covered: list[Prose] = described([], "Which copies remain.")
+    note_lines: list[NoteLine] = described([], "Lines of notes that are erased too.")
+    mentions: list[str] = described([], "Notes and sessions that still say it.")
+    candidates: list[MemoryHitJson] = described([], "Entries that may be meant, if none matched exactly.")
 
     @classmethod
     def fields_of(cls, receipt: Receipt) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class ReceiptJson(Shape):
             "forgotten": receipt.forgotten,
             "covered": receipt.covered,
             "not_covered": receipt.not_covered,
-            "note_lines": [NoteLineJson.model_validate(line) for line in receipt.note_lines],
+            "note_lines": receipt.note_lines,
             "mentions": receipt.mentions,
             "candidates": [MemoryHitJson.of(hit) for hit in receipt.candidates],
         }
@@ -137,7 +138,7 @@ class ManageResult(Shape):
     forgotten: list[str] = Field(default=[])
     covered: list[Prose] = Field(default=[])
     not_covered: list[str] = Field(default=[])
-    note_lines: list[NoteLineJson] = Field(default=[])
+    note_lines: list[NoteLine] = Field(default=[])
     mentions: list[str] = Field(default=[])
     candidates: list[MemoryHitJson] = Field(default=[])
     memories: list[MemoryHitJson | MemoryJson] = Field(default=[])
@@ -164,31 +165,23 @@ class ManageResult(Shape):
 
 
 class MemoryRecallArguments(Arguments):
-    """Arguments of `memory_recall`."""
-
     query: str = Field(max_length=MAX_QUERY, description="Words or a question, in any language.")
-    limit: int = Field(default=5, ge=1, le=100, description="Maximum number of entries.")
+    limit: int = described(5, "Maximum number of entries.", ge=1, le=100)
 
 
 class StoreArguments(Arguments):
-    """Arguments of `memory_store`."""
-
     text: str = Field(description="One statement, clear on its own.")
-    importance: float = Field(default=4.0, ge=0, le=5, description="1 to 5, or a share below 1.")
-    category: Category | None = Field(default=None, description="The kind of statement.")
-    tags: list[str] = Field(default=[], description="Words to find it by.")
+    importance: float = described(4.0, "1 to 5, or a share below 1.", ge=0, le=5)
+    category: Category | None = described(None, "The kind of statement.")
+    tags: list[str] = described([], "Words to find it by.")
 
 
 class MemoryForgetArguments(Arguments):
-    """Arguments of `memory_forget`."""
-
-    memory_id: str | None = Field(
-        default=None,
-        validation_alias=AliasChoices("memoryId", "memory_id", "id"),
-        description="The id of the entry.",
+    memory_id: str | None = described(
+        None, "The id of the entry.", validation_alias=AliasChoices("memoryId", "memory_id", "id")
     )
-    query: str | None = Field(default=None, max_length=MAX_QUERY, description="What the entry says.")
-    erase: bool = Field(default=False, description="Erase it for good. Without this, it is hidden.")
+    query: str | None = described(None, "What the entry says.", max_length=MAX_QUERY)
+    erase: bool = described(False, "Erase it for good. Without this, it is hidden.")
 
 
 @operation(
@@ -264,29 +257,20 @@ def _forget(call: Call[MemoryForgetArguments]) -> ReceiptJson:
 
 
 class ManageArguments(Arguments):
-    """Arguments of `memory`."""
-
     action: ManageAction = Field(description="What to do.")
-    content: str | None = Field(default=None, description="The statement, for `add`.")
-    type: EntryType | None = Field(
-        default=None, description="The type of entry, for `add`, `list`, `search` and `export`."
+    content: str | None = described(None, "The statement, for `add`.")
+    type: EntryType | None = described(None, "The type of entry, for `add`, `list`, `search` and `export`.")
+    importance: float = described(3.0, "From 1 to 5, for `add`.", ge=1, le=5)
+    min_importance: float = described(
+        0.0, "The least importance, for `list`, `search` and `export`.", ge=0, le=5
     )
-    importance: float = Field(default=3.0, ge=1, le=5, description="From 1 to 5, for `add`.")
-    min_importance: float = Field(
-        default=0.0, ge=0, le=5, description="The least importance, for `list`, `search` and `export`."
+    tags: list[str] = described(
+        [], "Words to find it by, for `add`; tags to filter by, for `list`, `search` and `export`."
     )
-    tags: list[str] = Field(
-        default=[],
-        description="Words to find it by, for `add`; tags to filter by, for `list`, `search` and `export`.",
-    )
-    query: str | None = Field(
-        default=None, max_length=MAX_QUERY, description="Words or a question, for `search`."
-    )
-    id: str | None = Field(default=None, description="The id of the entry, for `delete`.")
-    data: str | None = Field(default=None, description="Lines of an export, for `import`.")
-    limit: int | None = Field(
-        default=None, ge=1, le=500, description="Maximum number of entries, for `list` and `search`."
-    )
+    query: str | None = described(None, "Words or a question, for `search`.", max_length=MAX_QUERY)
+    id: str | None = described(None, "The id of the entry, for `delete`.")
+    data: str | None = described(None, "Lines of an export, for `import`.")
+    limit: int | None = described(None, "Maximum number of entries, for `list` and `search`.", ge=1, le=500)
 
 
 Manage = Callable[[Call[ManageArguments]], dict[str, Any]]

@@ -5,23 +5,19 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from memoriter import logs
+from memoriter.config.fields import described
 from memoriter.errors import MemoriterError
-from memoriter.memory import parts_of
-from memoriter.records import Entry
+from memoriter.memory import Memory, parts_of
+from memoriter.records import Bucket, Entry, Status
 from memoriter.sentences import sentence
 from memoriter.tools.doctor import Finding, check_memory, check_setup, message_of
 from memoriter.tools.entries import EntryJson, Time
-from memoriter.tools.recalls import BucketJson
-from memoriter.tools.tool import Arguments, Call, Count, Degraded, Prose, Shape, operation
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
-    from memoriter.records import Status
+from memoriter.tools.tool import Arguments, Call, Count, Degraded, Shape, operation
 
 #: Warnings and errors that are listed.
 MAX_ERRORS = 50
@@ -31,17 +27,13 @@ MAX_ERRORS = 50
 
 
 class HealthArguments(Arguments):
-    """Arguments of `health.get`."""
-
-    deep: bool = Field(
-        default=False, description="Also test the embedder and check every page of the database; slower."
-    )
+    deep: bool = described(False, "Also test the embedder and check every page of the database; slower.")
 
 
 class FreshnessJson(Shape):
     """Freshness of the index."""
 
-    behind: Count | None = Field(default=None, description="Files that differ from the index.")
+    behind: Count | None = described(None, "Files that differ from the index.")
     last_sync: float | None = None
     watching: str | None = None
 
@@ -73,27 +65,9 @@ class SizesJson(Shape):
 class QueueJson(Shape):
     """Pending work."""
 
-    pending: Count = Field(default=0, description="Chunks without a vector.")
-    pending_entries: Count = Field(default=0, description="Entries without a vector.")
-    staged: Count = Field(default=0, description="Entries that wait for the owner's approval.")
-
-
-class FindingJson(Shape):
-    """One check and its result."""
-
-    name: str
-    state: Literal["ok", "note", "wrong"]
-    text: Prose
-    fix: Prose = Field(description="How to fix it; empty if nothing has to be done.")
-
-
-class ErrorJson(Shape):
-    """One warning or error from the log."""
-
-    at: float
-    level: Literal["warning", "error", "critical"]
-    logger: str
-    text: str
+    pending: Count = described(0, "Chunks without a vector.")
+    pending_entries: Count = described(0, "Entries without a vector.")
+    staged: Count = described(0, "Entries that wait for the owner's approval.")
 
 
 HealthStatus = Literal["ok", "degraded", "wrong"]
@@ -109,8 +83,8 @@ class HealthResult(Shape):
     fallback: bool = False
     sizes: SizesJson = SizesJson()
     queue: QueueJson = QueueJson()
-    findings: list[FindingJson] = Field(default=[])
-    errors: list[ErrorJson] = Field(default=[])
+    findings: list[Finding] = Field(default=[])
+    errors: list[logs.Trouble] = Field(default=[])
 
 
 # ---- health.get ---------------------------------------------------------------------------------------------------
@@ -148,11 +122,8 @@ def _health(call: Call[HealthArguments]) -> HealthResult:
         fallback=status.fallback if status else False,
         sizes=SizesJson(**_counts(memory, status), **_sizes(memory.settings.agent_folder)),
         queue=queue,
-        findings=[FindingJson.model_validate(finding) for finding in findings],
-        errors=[
-            ErrorJson.model_validate(error)
-            for error in logs.troubles(str(memory.settings.agent_folder))[:MAX_ERRORS]
-        ],
+        findings=findings,
+        errors=logs.troubles(str(memory.settings.agent_folder))[:MAX_ERRORS],
     )
 
 
@@ -231,26 +202,22 @@ DAY_S = 86_400.0
 
 
 class OverviewArguments(Arguments):
-    """Arguments of `overview.get`."""
-
-    until: Time | None = Field(
-        default=None, description="The end of the last day, in seconds since the epoch. The default is now."
+    until: Time | None = described(
+        None, "The end of the last day, in seconds since the epoch. The default is now."
     )
-    days: int = Field(default=30, ge=1, le=366, description="Number of days.")
+    days: int = described(30, "Number of days.", ge=1, le=366)
 
 
 class OverviewResult(Shape):
     """The last days of the memory, the last of them being today."""
 
-    days: list[BucketJson] = Field(default=[])
-    active: Count = Field(default=0, description="Entries in force.")
-    staged: Count = Field(default=0, description="Entries and notes that wait for the owner's approval.")
-    errors: Count = Field(default=0, description="Warnings and errors of this process on the last day.")
-    latest: list[EntryJson] = Field(default=[], description="The entries that were learned last.")
-    most_used: list[EntryJson] = Field(default=[], description="The entries that were used most.")
-    never_used: list[EntryJson] = Field(
-        default=[], description="The most important entries that were never used."
-    )
+    days: list[Bucket] = Field(default=[])
+    active: Count = described(0, "Entries in force.")
+    staged: Count = described(0, "Entries and notes that wait for the owner's approval.")
+    errors: Count = described(0, "Warnings and errors of this process on the last day.")
+    latest: list[EntryJson] = described([], "The entries that were learned last.")
+    most_used: list[EntryJson] = described([], "The entries that were used most.")
+    never_used: list[EntryJson] = described([], "The most important entries that were never used.")
     never_used_total: Count = 0
 
 
@@ -266,7 +233,7 @@ def _overview(call: Call[OverviewArguments]) -> OverviewResult:
     never = entries.page(sort="importance", limit=MAX_LISTED, used=False)
     troubles = logs.troubles(str(call.memory.settings.agent_folder))
     return OverviewResult(
-        days=[BucketJson.model_validate(day) for day in days],
+        days=list(days),
         active=states.get("active", 0),
         staged=states.get("staged", 0) + len(call.memory.notes.pending()),
         errors=sum(until - DAY_S <= trouble.at < until for trouble in troubles),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import AliasChoices, Field
 
+from memoriter.config.fields import described
 from memoriter.errors import BadArgument
 from memoriter.records import Saved, Source, Trust
 from memoriter.tools.search import NoArguments
@@ -31,12 +32,10 @@ MAX_CHARS = 200_000
 
 
 class SaveArguments(Arguments):
-    """Arguments of `memory_save`."""
-
     content: str = Field(description="Sentences that are clear on their own.")
-    title: str = Field(default="", description="A few words that name it.")
-    tags: list[str] = Field(default=[], description="Words to find it by.")
-    category: str | None = Field(default=None, description="A topic, such as `people`.")
+    title: str = described("", "A few words that name it.")
+    tags: list[str] = described([], "Words to find it by.")
+    category: str | None = described(None, "A topic, such as `people`.")
 
 
 class SavedJson(Shape):
@@ -46,12 +45,8 @@ class SavedJson(Shape):
     path: str = ""
     start_line: Count = 0
     end_line: Count = 0
-    already: bool = Field(
-        default=False, description="Whether the note contained it before, so nothing was written."
-    )
-    note: str | None = Field(
-        default=None, description="What a person should know, such as that secrets were removed."
-    )
+    already: bool = described(False, "Whether the note contained it before, so nothing was written.")
+    note: str | None = described(None, "What a person should know, such as that secrets were removed.")
 
     @classmethod
     def of(cls, saved: Saved | None) -> SavedJson:
@@ -91,7 +86,7 @@ class FileJson(Shape):
     chunks: Count
     trust: Trust
     date: str | None = omitted_if_none("The day that it is about.")
-    title: str = Field(default="", description="The first words of a conversation. Empty for notes.")
+    title: str = described("", "The first words of a conversation. Empty for notes.")
 
 
 class TreeResult(Shape):
@@ -109,33 +104,25 @@ class PathArguments(Arguments):
 
 
 class ReadArguments(PathArguments):
-    """Arguments of `notes.get`."""
-
-    from_: int = Field(
-        default=1,
+    from_: int = described(
+        1,
+        "The first line to read, counted from 1.",
         ge=1,
         le=1_000_000_000,
         validation_alias=AliasChoices("from", "from_"),
-        description="The first line to read, counted from 1.",
     )
-    lines: int = Field(default=GET_LINES, ge=1, le=5_000, description="Number of lines to read.")
+    lines: int = described(GET_LINES, "Number of lines to read.", ge=1, le=5_000)
 
 
 class PutArguments(PathArguments):
-    """Arguments of `notes.put`."""
-
-    text: str | None = Field(
-        default=None, max_length=2_000_000, description="The whole new text. Without it, the text stays."
+    text: str | None = described(
+        None, "The whole new text. Without it, the text stays.", max_length=2_000_000
     )
-    version: str | None = Field(
-        default=None,
-        max_length=64,
-        description="The version that was read. Without it, the note must not exist yet.",
+    version: str | None = described(
+        None, "The version that was read. Without it, the note must not exist yet.", max_length=64
     )
-    to: str | None = Field(
-        default=None, max_length=4_096, description="A new path: moves or renames the note."
-    )
-    remove: bool = Field(default=False, description="Remove the note.")
+    to: str | None = described(None, "A new path: moves or renames the note.", max_length=4_096)
+    remove: bool = described(False, "Remove the note.")
 
 
 class NoteTextJson(Shape):
@@ -143,8 +130,8 @@ class NoteTextJson(Shape):
 
     path: str = ""
     text: str = ""
-    version: str | None = Field(
-        default=None, description="Changes with the text. Send it with `notes.put`. None: it was removed."
+    version: str | None = described(
+        None, "Changes with the text. Send it with `notes.put`. None: it was removed."
     )
 
 
@@ -169,9 +156,7 @@ class WaitingNoteJson(NoteTextJson):
     """A note that waits for approval."""
 
     mtime: float | None = None
-    source: str = Field(
-        default="tool", description="Who wrote it, such as `tool:NAME` with the name of a token."
-    )
+    source: str = described("tool", "Who wrote it, such as `tool:NAME` with the name of a token.")
 
     @classmethod
     def of(cls, memory: Memory, path: str) -> WaitingNoteJson:
@@ -191,8 +176,6 @@ class WaitingResult(Shape):
 
 
 class ApproveNotesArguments(Arguments):
-    """Arguments of `notes.approve`."""
-
     paths: list[str] = Field(max_length=MAX_WAITING, description="The paths of the notes.")
 
 

@@ -7,35 +7,29 @@ from typing import Literal
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.memory import parts_of
-from memoriter.records import Considered, Entry, Recall, RecallPage
+from memoriter.records import Considered, Entry, Part, Recall, RecallPage
 from memoriter.tools.entries import Cursor, PageArguments, RecallJson, Time, decode_cursor, encode_cursor
-from memoriter.tools.search import PartJson
 from memoriter.tools.tool import Arguments, Call, Count, Prose, Score, Shape, omitted_if_none, operation
 
 _ORDER = "recalls"
 
 
 class RecallListArguments(PageArguments):
-    """Arguments of `recalls.list`."""
-
-    session: str | None = Field(default=None, max_length=500, description="Only from this session.")
-    interface: str | None = Field(
-        default=None,
-        max_length=100,
-        description="Only through this interface, such as `hook`, `host` or `cli`.",
+    session: str | None = described(None, "Only from this session.", max_length=500)
+    interface: str | None = described(
+        None, "Only through this interface, such as `hook`, `host` or `cli`.", max_length=100
     )
-    since: Time | None = Field(default=None, description="At or after this time, in seconds since the epoch.")
-    until: Time | None = Field(default=None, description="Before this time, in seconds since the epoch.")
-    entry: str | None = Field(
-        default=None,
+    since: Time | None = described(None, "At or after this time, in seconds since the epoch.")
+    until: Time | None = described(None, "Before this time, in seconds since the epoch.")
+    entry: str | None = described(
+        None,
+        "Only recalls that added this entry to the prompt; its id, or the beginning of it.",
         max_length=64,
-        description="Only recalls that added this entry to the prompt; its id, or the beginning of it.",
     )
-    words: str | None = Field(
-        default=None,
-        max_length=500,
-        description="Only recalls whose query, text or session contains each of these words.",
+    words: str | None = described(
+        None, "Only recalls whose query, text or session contains each of these words.", max_length=500
     )
 
 
@@ -57,13 +51,11 @@ class RecallListResult(Shape):
 
 
 class RecallGetArguments(Arguments):
-    """Arguments of `recalls.get`."""
-
-    id: str | None = Field(
-        default=None,
-        max_length=64,
-        description="The id of the recall, or the beginning of it. The id of an entry stands for the newest recall "
+    id: str | None = described(
+        None,
+        "The id of the recall, or the beginning of it. The id of an entry stands for the newest recall "
         "that added it to a prompt. Default: the newest recall.",
+        max_length=64,
     )
 
 
@@ -75,10 +67,10 @@ class ConsideredJson(Shape):
     entered: bool
     reason: Prose
     score: Score
-    parts: list[PartJson]
+    parts: list[Part]
     text: str | None = omitted_if_none("What entered the prompt, or what it says now if it did not enter.")
     now: str | None = omitted_if_none("What it says now, if that differs from what entered the prompt.")
-    exists: bool = Field(default=True, description="Whether it still exists.")
+    exists: bool = described(True, "Whether it still exists.")
     citation: str | None = omitted_if_none("The place of a note.")
     session: str | None = omitted_if_none("The session that an entry comes from.")
 
@@ -87,9 +79,8 @@ class RecallGetResult(RecallJson):
     """One recall in detail."""
 
     considered: list[ConsideredJson]
-    block: str = Field(
-        default="",
-        description="The text that was added to the prompt. Empty if something in it was forgotten later.",
+    block: str = described(
+        "", "The text that was added to the prompt. Empty if something in it was forgotten later."
     )
 
     @classmethod
@@ -109,10 +100,8 @@ class RecallGetResult(RecallJson):
 
 
 class ProfileArguments(Arguments):
-    """Arguments of `memory.profile`."""
-
-    project: bool = Field(default=False, description="What is known about the project, not about the owner.")
-    tokens: int = Field(default=400, ge=1, le=10_000, description="Maximum size of the text.")
+    project: bool = described(False, "What is known about the project, not about the owner.")
+    tokens: int = described(400, "Maximum size of the text.", ge=1, le=10_000)
 
 
 class ProfileLineJson(Shape):
@@ -129,7 +118,7 @@ class ProfileLineJson(Shape):
 class ProfileResult(Shape):
     """Who the owner is, as statements."""
 
-    text: str = Field(default="", description="The profile as Markdown.")
+    text: str = described("", "The profile as Markdown.")
     tokens: Count = 0
     lines: list[ProfileLineJson] = Field(default=[])
 
@@ -148,16 +137,9 @@ def _profile(call: Call[ProfileArguments]) -> ProfileResult:
 def _list(call: Call[RecallListArguments]) -> RecallListResult:
     """List the recalls, newest first, a page at a time. A recall is one moment when memories were added to a prompt."""
     asked = call.arguments
-    page = call.memory.entries.recalls(
-        limit=asked.limit,
-        after=decode_cursor(asked.cursor, _ORDER),
-        session=asked.session,
-        interface=asked.interface,
-        since=asked.since,
-        until=asked.until,
-        entry=asked.entry,
-        words=asked.words,
-    )
+    filters = asked.model_dump(exclude={"cursor", "limit"})
+    after = decode_cursor(asked.cursor, _ORDER)
+    page = call.memory.entries.recalls(limit=asked.limit, after=after, **filters)
     return RecallListResult.of(page)
 
 
@@ -186,22 +168,6 @@ def _differs(found: Considered, now: str) -> bool:
     """Return whether what entered the prompt says something else now. Of a note, a part of its lines entered."""
     then, now = " ".join(found.text.split()), " ".join(now.split())
     return then != now if found.kind == "entry" else then.strip("… ") not in now
-
-
-class BucketJson(Shape):
-    """Numbers of changes in one interval."""
-
-    start: float
-    end: float
-    captured: Count
-    superseded: Count
-    forgotten: Count
-    recalls: Count
-    hits: Count = Field(default=0, description="Notes and entries that recalls added to prompts.")
-    tokens: Count = Field(default=0, description="Tokens that recalls added to prompts.")
-    entries: Count = Field(
-        default=0, description="Entries in force today that were created before the end of the interval."
-    )
 
 
 OPERATIONS = (_profile, _list, _get)

@@ -7,8 +7,21 @@ from typing import Any
 
 from pydantic import AliasChoices, ConfigDict, Field
 
+from memoriter.config.fields import described
 from memoriter.memory import parts_of
-from memoriter.records import Answer, EntryType, Excerpt, Hit, Level, Query, Source, Status, Trust
+from memoriter.records import (
+    Answer,
+    EntryType,
+    Excerpt,
+    Hit,
+    Level,
+    Part,
+    Problem,
+    Query,
+    Source,
+    Status,
+    Trust,
+)
 from memoriter.tools.tool import (
     MAX_QUERY,
     Arguments,
@@ -30,35 +43,19 @@ GET_LINES, GET_CHARS = 120, 12_000
 
 
 class SearchArguments(Arguments):
-    """Arguments of `memory_search`."""
-
     query: str = Field(max_length=MAX_QUERY, description="Words or a question, in any language.")
-    max_results: int | None = Field(default=None, ge=1, le=100, description="Maximum number of results.")
-    min_score: float | None = Field(
-        default=None, ge=0, le=1, description="Leave out results with a lower score."
-    )
-    source: Source | None = Field(default=None, description="Notes (`memory`), `sessions` or `entries`.")
-    collection: str | None = Field(default=None, max_length=64, description="Named folder of notes.")
-    as_of: str | None = Field(default=None, description="Valid on YYYY-MM-DD.")
+    max_results: int | None = described(None, "Maximum number of results.", ge=1, le=100)
+    min_score: float | None = described(None, "Leave out results with a lower score.", ge=0, le=1)
+    source: Source | None = described(None, "Notes (`memory`), `sessions` or `entries`.")
+    collection: str | None = described(None, "Named folder of notes.", max_length=64)
+    as_of: str | None = described(None, "Valid on YYYY-MM-DD.")
 
 
 class ExplainedSearchArguments(SearchArguments):
-    """Arguments of `memory.search`."""
-
-    path_prefix: str | None = Field(
-        default=None, max_length=4_096, description="Search only files whose path starts with this."
+    path_prefix: str | None = described(
+        None, "Search only files whose path starts with this.", max_length=4_096
     )
-    explain: bool = Field(default=False, description="Explain how each score was made.")
-
-
-class PartJson(Shape):
-    """One term of a score."""
-
-    name: str = Field(description="vector, keyword, context, date, importance, …")
-    value: float
-    weight: float
-    contribution: float = Field(description="Its share of the score. All shares add up to the score.")
-    detail: str
+    explain: bool = described(False, "Explain how each score was made.")
 
 
 class HitJson(Shape):
@@ -84,7 +81,7 @@ class HitJson(Shape):
 class ExplainedHitJson(HitJson):
     """A hit with its explanation, if the caller asked for it."""
 
-    parts: list[PartJson] | None = omitted_if_none()
+    parts: list[Part] | None = omitted_if_none()
     matched: list[str] | None = omitted_if_none()
     chunk_id: str | None = omitted_if_none()
     type: EntryType | None = omitted_if_none("The type of an entry.")
@@ -114,9 +111,9 @@ class SearchResult(Shape):
     model: str = ""
     fallback: bool = False
     citations: bool = False
-    relevant: bool = Field(default=True, description="Whether any result is likely to answer the query.")
-    unknown: list[str] = Field(default=[], description="Identifiers of the query that the memory lacks.")
-    notice: Prose | None = Field(default=None, description="What to know before you use the results.")
+    relevant: bool = described(True, "Whether any result is likely to answer the query.")
+    unknown: list[str] = described([], "Identifiers of the query that the memory lacks.")
+    notice: Prose | None = described(None, "What to know before you use the results.")
     degraded: Degraded = None
 
 
@@ -124,7 +121,7 @@ class ExplainedSearchResult(SearchResult):
     """Hits with their explanations."""
 
     results: list[ExplainedHitJson] = Field(default=[], validation_alias="hits")  # type: ignore[assignment]
-    threshold: Score = Field(default=0.0, description="Recall adds results with at least this confidence.")
+    threshold: Score = described(0.0, "Recall adds results with at least this confidence.")
 
     @classmethod
     def of(cls, answer: Answer, *, explain: bool, threshold: float) -> ExplainedSearchResult:
@@ -134,18 +131,9 @@ class ExplainedSearchResult(SearchResult):
         return cls.model_validate({**shown, "results": hits, "threshold": threshold})
 
 
-def _query(call: Call[SearchArguments], path_prefix: str | None = None) -> Query:
-    asked = call.arguments
-    return Query(
-        asked.query,
-        max_results=asked.max_results,
-        min_score=asked.min_score,
-        source=asked.source,
-        path_prefix=path_prefix,
-        collection=asked.collection,
-        session=call.session,
-        as_of=asked.as_of,
-    )
+def _query(call: Call[SearchArguments]) -> Query:
+    asked = call.arguments.model_dump(exclude={"explain"})
+    return Query(asked.pop("query"), session=call.session, **asked)
 
 
 @operation(
@@ -168,7 +156,7 @@ def _search(call: Call[ExplainedSearchArguments]) -> ExplainedSearchResult:
     """Search notes, past sessions and captured memories by meaning and by keyword, best first. Snippets are complete:
     they are not cut to fit a prompt.
     """
-    answer = call.memory.search(_query(call, call.arguments.path_prefix), masked=call.masked)
+    answer = call.memory.search(_query(call), masked=call.masked)
     threshold = call.memory.settings.retrieval.min_confidence
     return ExplainedSearchResult.of(answer, explain=call.arguments.explain, threshold=threshold)
 
@@ -177,16 +165,14 @@ def _search(call: Call[ExplainedSearchArguments]) -> ExplainedSearchResult:
 
 
 class GetArguments(Arguments):
-    """Arguments of `memory_get`."""
-
     path: str = Field(description="Path or citation of a result, or an entry's id.")
-    from_: int = Field(
-        default=1,
+    from_: int = described(
+        1,
+        "The first line to read, counted from 1.",
         ge=1,
         validation_alias=AliasChoices("from", "from_", "from_line", "start"),
-        description="The first line to read, counted from 1.",
     )
-    lines: int = Field(default=GET_LINES, ge=1, description="Number of lines to read.")
+    lines: int = described(GET_LINES, "Number of lines to read.", ge=1)
 
 
 class GetResult(Shape):
@@ -197,10 +183,8 @@ class GetResult(Shape):
     from_: Count = Field(default=1, serialization_alias="from")
     lines: Count = 0
     total_lines: Count = 0
-    next_from: Count | None = Field(
-        default=None, description="Where the next lines start; null at the end of the file."
-    )
-    truncated: bool = Field(default=False, description="Whether a single long line was cut.")
+    next_from: Count | None = described(None, "Where the next lines start; null at the end of the file.")
+    truncated: bool = described(False, "Whether a single long line was cut.")
     trust: Trust | None = None
 
     @classmethod
@@ -263,7 +247,7 @@ class StatsResult(Shape):
 
     file_count: Count = 0
     chunk_count: Count = 0
-    total_size: Count = Field(default=0, description="Bytes of all files.")
+    total_size: Count = described(0, "Bytes of all files.")
     backend: str = "none"
     provider: str = "none"
     model: str = ""
@@ -284,9 +268,7 @@ class StatsResult(Shape):
 
 
 class StatusArguments(Arguments):
-    """Arguments of `memory.status`."""
-
-    deep: bool = Field(default=False, description="Also test the embedder and check the database.")
+    deep: bool = described(False, "Also test the embedder and check the database.")
 
 
 class StatusResult(Shape):
@@ -334,16 +316,7 @@ def _status(call: Call[StatusArguments]) -> StatusResult:
 
 
 class SyncArguments(Arguments):
-    """Arguments of `memory.sync`."""
-
-    force: bool = Field(default=False, description="Rebuild the whole index.")
-
-
-class ProblemJson(Shape):
-    """A file that could not be indexed."""
-
-    path: str
-    reason: str
+    force: bool = described(False, "Rebuild the whole index.")
 
 
 class SyncResult(Shape):
@@ -361,7 +334,7 @@ class SyncResult(Shape):
     pending: Count
     rebuilt: bool
     seconds: float
-    problems: list[ProblemJson]
+    problems: list[Problem]
     degraded: Degraded
     healed: str | None
 

@@ -87,7 +87,8 @@ class Arguments(BaseModel):
 class Shape(BaseModel):
     """Base of a result and of the objects in it. JSON has camelCase names.
 
-    A field with a default is always in the result, even when the call fails.
+    A field may be a record of the library without tuples, if callers get all of it. A field with a default is always in
+    the result, even when the call fails.
     """
 
     model_config = ConfigDict(
@@ -130,10 +131,8 @@ def json_schema(model: type[BaseModel]) -> Schema:
     )
     schema = model.model_json_schema(mode=mode)
     schema.pop("description", None)
-    plain = _plain(schema, schema.pop("$defs", {}))
-    if mode == "serialization":
-        for described in plain.get("properties", {}).values():
-            described.pop("default", None)
+    left_out = ("title", "$ref", "default") if mode == "serialization" else ("title", "$ref")
+    plain = _plain(schema, schema.pop("$defs", {}), left_out)
     return {"type": "object", "properties": {}, "required": [], **plain}
 
 
@@ -157,24 +156,24 @@ def _schemas(model: type[Arguments]) -> Mapping[str, Schema]:
     return {name: properties[argument] for argument, names in _names(model).items() for name in names}
 
 
-def _plain(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+def _plain(schema: Schema, definitions: Mapping[str, Schema], left_out: Sequence[str]) -> Schema:
     if "$ref" in schema:
         definition = definitions[schema["$ref"].rpartition("/")[2]]
         schema = {**definition, "description": None, **schema}
     required = schema.get("required", ())
     plain = {}
     for key, value in schema.items():
-        if key in ("title", "$ref") or value is None:
+        if key in left_out or value is None:
             continue
         if key == "properties":
             value = {  # noqa: PLW2901
-                name: _plain(field if name in required else _without_null(field), definitions)
+                name: _plain(field if name in required else _without_null(field), definitions, left_out)
                 for name, field in value.items()
             }
         elif key == "anyOf":
-            value = [_plain(option, definitions) for option in value]  # noqa: PLW2901
+            value = [_plain(option, definitions, left_out) for option in value]  # noqa: PLW2901
         elif isinstance(value, dict) and key in ("items", "additionalProperties"):
-            value = _plain(value, definitions)  # noqa: PLW2901
+            value = _plain(value, definitions, left_out)  # noqa: PLW2901
         plain[key] = value
     return plain
 

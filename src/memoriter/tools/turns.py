@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.errors import BadArgument
 from memoriter.memory import parts_of
 from memoriter.tools.entry_tools import RememberedJson
@@ -27,18 +28,10 @@ TokenCount = Annotated[int, Field(ge=0, le=1_000_000_000)]
 
 
 class RecallArguments(Arguments):
-    """Arguments of `recall`."""
-
-    query: str | None = Field(
-        default=None, max_length=8_000, description="What the moment is about, in any language."
-    )
+    query: str | None = described(None, "What the moment is about, in any language.", max_length=8_000)
     messages: Messages | None = None
-    session: str | None = Field(
-        default=None, max_length=500, description="The id of the session, for the ledger."
-    )
-    tokens: int | None = Field(
-        default=None, ge=0, le=10_000_000, description="Maximum size of the block in tokens."
-    )
+    session: str | None = described(None, "The id of the session, for the ledger.", max_length=500)
+    tokens: int | None = described(None, "Maximum size of the block in tokens.", ge=0, le=10_000_000)
 
 
 class LineJson(Shape):
@@ -47,8 +40,8 @@ class LineJson(Shape):
     ref: str
     group: str
     text: str
-    whose: Literal["owner", "agent", "relayed", "imported", "outside"] = Field(
-        default="owner", description="Whose words the text is."
+    whose: Literal["owner", "agent", "relayed", "imported", "outside"] = described(
+        "owner", "Whose words the text is."
     )
 
 
@@ -88,33 +81,27 @@ class TurnsArguments(Arguments):
     """Arguments of `summarise`, and the first arguments of `capture` and `flush`."""
 
     messages: Messages
-    session: str | None = Field(
-        default=None, max_length=500, description=f"The id of the session; `{DEFAULT_SESSION}` if not given."
+    session: str | None = described(
+        None, f"The id of the session; `{DEFAULT_SESSION}` if not given.", max_length=500
     )
 
 
 class CaptureArguments(TurnsArguments):
-    """Arguments of `capture`."""
-
-    record: bool = Field(
-        default=False, description="Also keep new turns as a transcript, so that the session can be searched."
+    record: bool = described(
+        False, "Also keep new turns as a transcript, so that the session can be searched."
     )
-    wait: bool = Field(
-        default=False,
-        description="Ask the language model only after some messages, or at the end of the session: for hosts that "
+    wait: bool = described(
+        False,
+        "Ask the language model only after some messages, or at the end of the session: for hosts that "
         "call this after every turn.",
     )
 
 
 class FlushArguments(TurnsArguments):
-    """Arguments of `flush`."""
-
-    window: int | None = Field(
-        default=None, ge=1, le=1_000_000_000, description="The size of the model's context window in tokens."
+    window: int | None = described(
+        None, "The size of the model's context window in tokens.", ge=1, le=1_000_000_000
     )
-    tokens: TokenCount | None = Field(
-        default=None, description="The current size of the conversation in tokens."
-    )
+    tokens: TokenCount | None = described(None, "The current size of the conversation in tokens.")
 
 
 class CaptureResult(Shape):
@@ -160,9 +147,7 @@ def _summarise(call: Call[TurnsArguments]) -> SavedJson:
 
 
 class PromptArguments(Arguments):
-    """Arguments of `prompt`."""
-
-    language: Literal["en", "zh"] = Field(default="en", description="The language of the section.")
+    language: Literal["en", "zh"] = described("en", "The language of the section.")
 
 
 class PromptResult(Shape):

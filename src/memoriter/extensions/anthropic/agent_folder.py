@@ -16,7 +16,6 @@ import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError
 from memoriter.files import edits, shared
@@ -24,14 +23,11 @@ from memoriter.files.durable import make_folder
 from memoriter.files.locks import check_mounted, file_lock
 from memoriter.files.paths import open_folder, path_parts
 from memoriter.files.platform import rename_without_replacing, sync_path
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.notes.chunking import trust_of_note
 from memoriter.notes.notebook import clean_text, front_matter
 from memoriter.records import AGENTS
 from memoriter.text.tokens import split_lines
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 AGENT_FRONT_MATTER = front_matter(trust="agent") + "\n"
 """The front matter of every note that an agent creates."""

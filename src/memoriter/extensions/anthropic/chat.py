@@ -14,7 +14,6 @@ class AnthropicChat(VendorChat):
     client = "Anthropic"
 
     def request(self, system: str, user: str, max_tokens: int, schema: Schema | None) -> Reply:
-        """Send one prompt."""
         output = {} if schema is None else {"format": {"type": "json_schema", "schema": strict(schema)}}
         message = self._client.messages.create(
             model=self._model,

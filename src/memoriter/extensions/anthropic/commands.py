@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from posixpath import normpath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter.errors import MemoriterError
 from memoriter.extensions.anthropic.agent_folder import AgentFolder
+from memoriter.memory import Memory
 from memoriter.text.redaction import redact_part
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 ROOT = "/memories"
 MAX_LINES = 999_999
@@ -77,17 +75,13 @@ class MemoryCommands:
             f"{_size(item.size)}\t{path}/{item.path}{'/' if item.is_folder else ''}"
             for item in found[:MAX_LISTED]
         ]
-        more = (
-            [f"… and {len(found) - MAX_LISTED} more. View a subfolder to see them."]
-            if len(found) > MAX_LISTED
-            else []
-        )
+        if len(found) > MAX_LISTED:
+            lines.append(f"… and {len(found) - MAX_LISTED} more. View a subfolder to see them.")
         total = _size(sum(item.size for item in found if not item.is_folder))
         head = f"Here're the files and directories up to 2 levels deep in {path}, excluding hidden items:"
-        return "\n".join([head, f"{total}\t{path}", *lines, *more])
+        return "\n".join([head, f"{total}\t{path}", *lines])
 
     def create(self, path: str, file_text: str) -> str:
-        """Create a note."""
         created, left_out = self._folder.create(_relative(path), file_text)
         return _with_note(f"File created successfully at: {created}", left_out)
 
@@ -128,12 +122,10 @@ class MemoryCommands:
         return _with_note(f"The file {path} has been edited.", left_out)
 
     def delete(self, path: str) -> str:
-        """Delete a note or a folder."""
         self._folder.delete(_relative(path))
         return f"Successfully deleted {path}"
 
     def rename(self, old_path: str, new_path: str) -> str:
-        """Rename a note or a folder."""
         renamed = self._folder.rename(_relative(old_path), _relative(new_path))
         return f"Successfully renamed {old_path} to {renamed}"
 

@@ -8,7 +8,7 @@ them.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter.errors import FrameworkMissing
 
@@ -19,9 +19,7 @@ except ImportError as error:
     raise FrameworkMissing("The Anthropic SDK", "anthropic") from error
 
 from memoriter.extensions.anthropic.commands import CommandFailed, MemoryCommands
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
+from memoriter.memory import Memory
 
 __all__ = ["MemoriterAsyncMemoryTool", "MemoriterMemoryTool"]
 

@@ -4,8 +4,6 @@ A backup holds everything that cannot be rebuilt: databases, sessions, settings 
 that is derived is left out. The first search after a restore builds it.
 """
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _COMMANDS = "memoriter.extensions.backup.commands"

@@ -17,7 +17,7 @@ from memoriter.errors import BackupError
 from memoriter.extension import offers
 from memoriter.extensions.backup.archive import CONFIG, Manifest, Writer, open_archive
 from memoriter.extensions.backup.copying import copy_database
-from memoriter.extensions.backup.migrating import migrate
+from memoriter.extensions.backup.migrating import files_below, migrate
 from memoriter.files.paths import open_inside
 from memoriter.files.platform import sync_file, sync_path
 from memoriter.records import Progress, ProgressCallback
@@ -27,8 +27,6 @@ from memoriter.store.vectors import installed_engines
 STATE_FOLDERS = ("queue", "hooks", "flushes", "seen_turns", "sessions", "deleted")
 #: Folders that can be rebuilt, in the folder of an agent. `items.db`, beside its index in `items`, cannot.
 DERIVED = ("workspaces", "entries", "items")
-#: Endings of files that belong to a running process.
-TRANSIENT = (".lock", ".tmp", ".new", "-wal", "-shm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,31 +163,18 @@ def _agent_files(settings: Settings, folder: Path) -> Iterator[tuple[str, _Sourc
     """
     home, prefix = settings.agent_folder, f"agents/{settings.agent}"
     for name in STATE_FOLDERS:
-        for file in _files_below(home / name):
+        for file in files_below(home / name):
             yield f"{prefix}/{file.relative_to(home).as_posix()}", _Source(file)
     engines = (engine.folder for engine in installed_engines().values() if engine.folder)
     derived = (*DERIVED, *engines, *offers("engines"))  # the folder of a search engine has its name
     for entry in sorted(home.iterdir()):
         if entry.name in (*STATE_FOLDERS, *derived, "memory.db") or entry.name.startswith("index.db"):
             continue
-        for file in _files_below(entry):
+        for file in files_below(entry):
             name = f"{prefix}/{file.relative_to(home).as_posix()}"
             yield name, _Source(file, folder=folder if file.suffix == ".db" else None)
     if settings.entries_database.is_file():
         yield f"{prefix}/memory.db", _Source(settings.entries_database, folder=folder)
-
-
-def _files_below(path: Path) -> list[Path]:
-    """Return a file, or the files below a folder, without those of running processes."""
-    found = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
-    return [
-        file
-        for file in found
-        if file.is_file()
-        and not file.is_symlink()
-        and not file.name.endswith(TRANSIENT)
-        and ".broken-" not in file.name
-    ]
 
 
 def _notes(settings: Settings, root: Path, outside: list[str]) -> Iterator[tuple[str, _Source]]:

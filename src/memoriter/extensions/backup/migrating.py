@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: The part of the shared files that holds the notes.
 NOTES = "workspace"
+#: Endings of files that belong to a running process.
+TRANSIENT = (".lock", ".tmp", ".new", "-wal", "-shm")
 #: An index alone has nothing to copy.
 NO_INDEX = Path()
 
@@ -107,13 +109,15 @@ def _names(settings: Settings) -> Iterator[str]:
         if note.absolute.is_relative_to(root):
             yield f"{NOTES}/{note.absolute.relative_to(root).as_posix()}"
     for part in SHARED_FILES:
-        if part == NOTES:
-            continue
-        place = settings.agent_folder / part
-        found = [place] if place.is_file() else sorted(place.rglob("*")) if place.is_dir() else []
-        for file in found:
-            if file.is_file() and not file.is_symlink() and not file.name.endswith((".lock", ".tmp", ".new")):
-                yield file.relative_to(settings.agent_folder).as_posix()
+        for file in files_below(settings.agent_folder / part) if part != NOTES else ():
+            yield file.relative_to(settings.agent_folder).as_posix()
+
+
+def files_below(path: Path) -> list[Path]:
+    """Return a file, or the files below a folder, without those of running processes."""
+    found = [path] if path.is_file() else sorted(path.rglob("*")) if path.is_dir() else []
+    own = [file for file in found if file.is_file() and not file.is_symlink()]
+    return [file for file in own if not file.name.endswith(TRANSIENT) and ".broken-" not in file.name]
 
 
 def _is_same(source: Settings, target: Settings, name: str) -> bool:

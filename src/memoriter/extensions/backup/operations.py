@@ -8,21 +8,20 @@ from __future__ import annotations
 import base64
 import re
 import time
+from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from memoriter import logs
+from memoriter.config.fields import described
 from memoriter.errors import BackupError, MemoriterError, NotFound
 from memoriter.files import durable
+from memoriter.memory import Memory
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Arguments, Call, Count, Shape, operation
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 log = logs.get("backup")
 
@@ -47,8 +46,8 @@ class RestoredJson(Shape):
 
     name: str
     at: float
-    before: str = Field(default="", description="The backup of what was there before.")
-    replaced: str = Field(default="", description="The folder with the files that were replaced.")
+    before: str = described("", "The backup of what was there before.")
+    replaced: str = described("", "The folder with the files that were replaced.")
     error: str = ""
 
 
@@ -56,7 +55,7 @@ class BackupsResult(Shape):
     """The backups, newest first."""
 
     backups: list[BackupJson] = Field(default=[])
-    restored: RestoredJson | None = Field(default=None, description="The last restore by this gateway.")
+    restored: RestoredJson | None = described(None, "The last restore by this gateway.")
 
 
 class NameArguments(Arguments):
@@ -66,18 +65,13 @@ class NameArguments(Arguments):
 
 
 class RestoreArguments(NameArguments):
-    """Arguments of `backups.restore`."""
-
-    accept: bool = Field(
-        default=False,
-        description="Restore also the settings and files that `backups.check` names in `brings`.",
+    accept: bool = described(
+        False, "Restore also the settings and files that `backups.check` names in `brings`."
     )
 
 
 class ReadArguments(NameArguments):
-    """Arguments of `backups.read`."""
-
-    offset: int = Field(default=0, ge=0, description="The first byte.")
+    offset: int = described(0, "The first byte.", ge=0)
 
 
 class CheckedResult(Shape):
@@ -89,18 +83,17 @@ class CheckedResult(Shape):
     files: Count = 0
     notes: Count = 0
     agents: list[str] = Field(default=[])
-    not_included: list[str] = Field(default=[], description="Folders with notes outside of the workspace.")
-    brings: list[str] = Field(
-        default=[],
-        description="Settings and files that may run a program, send or read text elsewhere, or trust others.",
+    not_included: list[str] = described([], "Folders with notes outside of the workspace.")
+    brings: list[str] = described(
+        [], "Settings and files that may run a program, send or read text elsewhere, or trust others."
     )
 
 
 class PieceResult(Shape):
     """A part of a backup file."""
 
-    data: str = Field(default="", description="The bytes in base64.")
-    next: int | None = Field(default=None, description="`offset` of the next part.")
+    data: str = described("", "The bytes in base64.")
+    next: int | None = described(None, "`offset` of the next part.")
 
 
 @operation("backups.list", owner_only=True)
@@ -115,17 +108,9 @@ def create(call: Call[NoArguments]) -> CheckedResult:
     from memoriter import __version__
     from memoriter.extensions.backup.creating import create as create_backup
 
-    path = _new_file(call.memory)
-    report = create_backup(call.memory.settings, path, version=__version__)
-    return CheckedResult(
-        name=path.name,
-        path=str(path),
-        bytes=report.bytes,
-        files=report.files,
-        notes=report.notes,
-        agents=list(report.agents),
-        not_included=list(report.not_included),
-    )
+    report = create_backup(call.memory.settings, _new_file(call.memory), version=__version__)
+    found = {**asdict(report), "name": report.path.name, "path": str(report.path)}
+    return CheckedResult.model_validate(found)
 
 
 @operation("backups.check", owner_only=True)

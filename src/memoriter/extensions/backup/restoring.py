@@ -32,7 +32,8 @@ from memoriter.extensions.backup.checking import (
     notes_folder,
 )
 from memoriter.extensions.backup.copying import check_database
-from memoriter.extensions.backup.creating import DERIVED, TRANSIENT
+from memoriter.extensions.backup.creating import DERIVED
+from memoriter.extensions.backup.migrating import TRANSIENT
 from memoriter.extensions.settings.editing import set_value
 from memoriter.files import durable
 from memoriter.files.paths import open_folder, open_inside

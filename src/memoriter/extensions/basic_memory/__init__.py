@@ -1,7 +1,5 @@
 """basic-memory: import of its notes."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -9,17 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from memoriter.errors import BadArgument
 from memoriter.extensions.mcp.resources import MAX_READ_LINES, resource_uri
-from memoriter.records import referenced_id
+from memoriter.records import Excerpt, Hit, Source, referenced_id
 from memoriter.tools.tool import MAX_QUERY, Arguments, Call, Schema, Shape, Tool, json_schema
-
-if TYPE_CHECKING:
-    from memoriter.records import Excerpt, Hit, Source
 
 #: The name that ChatGPT gives itself as a client.
 CLIENT = "openai-mcp"
@@ -36,19 +32,14 @@ class Connector(Tool):
     """A tool whose result has only the fields of its model."""
 
     def output_schema(self) -> Schema:
-        """Return the JSON schema of the result."""
         return json_schema(self.result)
 
 
 class ConnectorSearchArguments(Arguments):
-    """Arguments of `search`."""
-
     query: str = Field(max_length=MAX_QUERY, description="Words or a question, in any language.")
 
 
 class FetchArguments(Arguments):
-    """Arguments of `fetch`."""
-
     id: str = Field(description="The id of a result of `search`.")
 
 

@@ -6,48 +6,13 @@ Only the branch that the person saw last is imported.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memoriter.extensions.importing import (
-    Conversation,
-    Said,
-    Source,
-    import_conversations,
-    import_statements,
-    seconds,
-)
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
+from memoriter.extensions.importing import Conversation, ConversationImporter, Said, seconds
 
 #: Kinds of content that a person or the model wrote. Others are code runs, search results and thoughts.
 WRITTEN = frozenset({"text", "multimodal_text"})
-
-
-class ChatGptImporter:
-    """Imports conversations, and what ChatGPT has stored in its own memory."""
-
-    program = "ChatGPT"
-
-    def recognises(self, source: Source) -> bool:
-        """Return whether this is ChatGPT's `conversations.json`, or an archive or folder with it."""
-        return bool(source.lists_with("mapping"))
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import the conversations and the statements."""
-        lists = source.lists_with("mapping")
-        saved = [statement for records in lists for record in records for statement in _saved(record)]
-        statements = Source(source.path, json.dumps(saved), source.skip_invalid)
-        entries = import_statements(memory, statements, dry_run=dry_run)
-        return import_conversations(
-            memory, source, self.program, lists, read_chatgpt, entries, dry_run=dry_run
-        )
-
-
-CHATGPT = ChatGptImporter()
 
 
 def read_chatgpt(record: Mapping[str, Any]) -> Conversation | None:
@@ -120,3 +85,6 @@ def _text_of(content: object) -> str:
     if not isinstance(content, dict) or content.get("content_type", "text") not in WRITTEN:
         return ""
     return "\n".join(part for part in content.get("parts") or () if isinstance(part, str)).strip()
+
+
+CHATGPT = ConversationImporter("ChatGPT", "mapping", read_chatgpt, _saved)

@@ -1,7 +1,5 @@
 """The vector engine `chroma`: vectors in collections of Chroma, in a folder beside the index."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -1,9 +1,8 @@
 """Claude: import of its exports."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
-    name="claude_ai", importers={"claude": Offer("memoriter.extensions.claude_ai.conversations:CLAUDE")}
+    name="claude_ai",
+    importers={"claude": Offer("memoriter.extensions.claude_ai.conversations:CLAUDE", summary="Claude")},
 )

@@ -3,34 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from memoriter.extensions.importing import Conversation, Said, Source, import_conversations, seconds
-from memoriter.records import Imported
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
-
-
-class ClaudeImporter:
-    """Imports conversations."""
-
-    program = "Claude"
-
-    def recognises(self, source: Source) -> bool:
-        """Return whether this is Claude's `conversations.json`, or an archive or folder with it."""
-        return bool(source.lists_with("chat_messages"))
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import the conversations."""
-        lists, nothing = source.lists_with("chat_messages"), Imported(0, 0)
-        return import_conversations(
-            memory, source, self.program, lists, read_claude, nothing, dry_run=dry_run
-        )
-
-
-CLAUDE = ClaudeImporter()
+from memoriter.extensions.importing import Conversation, ConversationImporter, Said, seconds
 
 
 def read_claude(record: Mapping[str, Any]) -> Conversation | None:
@@ -53,3 +28,6 @@ def _claude_messages(record: Mapping[str, Any]) -> Iterator[Said]:
         if text:
             at = seconds(message.get("created_at") or record.get("created_at"))
             yield Said(str(message.get("uuid")), role, text, at)
+
+
+CLAUDE = ConversationImporter("Claude", "chat_messages", read_claude)

@@ -1,7 +1,5 @@
 """Claude Code: its plugin, and the import of its transcripts."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

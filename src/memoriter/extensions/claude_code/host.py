@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.extensions.hooks.host import HookHost
+from memoriter.files.platform import command_line
 from memoriter.hosts import Connection, InstallReport, InstallRequest
 
 if TYPE_CHECKING:
@@ -63,5 +63,5 @@ CLAUDE_CODE = ClaudeCode()
 
 
 def _report(plugin: ClaudePlugin, commands: Sequence[Sequence[str]], done: Sequence[str]) -> InstallReport:
-    lines = [shlex.join(["claude", *command]) for command in commands]
+    lines = [command_line(["claude", *command]) for command in commands]
     return InstallReport((f"plugin: {plugin.folder}", *lines, *done), plugin=plugin.folder, commands=lines)

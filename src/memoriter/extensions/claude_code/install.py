@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,7 @@ from typing import Any, Literal
 from memoriter.errors import MemoriterError, NotFound, WriteError
 from memoriter.extensions.clients.installed_files import plugin_folder
 from memoriter.files.durable import write
-from memoriter.files.platform import hook_command
+from memoriter.files.platform import command_line, hook_command
 from memoriter.hosts import program
 
 PLUGIN = "memoriter"
@@ -78,11 +77,15 @@ class ClaudePlugin:
             _run(claude, arguments)
 
     def uninstall(self) -> None:
-        """Remove the plugin from Claude Code, and its folder."""
+        """Remove the plugin from Claude Code, if it is still there, and its folder."""
         if self.folder.is_dir():
             claude = _claude("The plugin is still registered")
             for arguments in self.uninstall_commands:
-                _run(claude, arguments)
+                try:
+                    _run(claude, arguments)
+                except MemoriterError as error:
+                    if "not found" not in str(error):  # what Claude Code says after `/plugin uninstall`
+                        raise
             shutil.rmtree(self.folder)
 
     # ---- files ------------------------------------------------------------------------------------------------
@@ -143,7 +146,7 @@ def _run(claude: str, arguments: Sequence[str]) -> None:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise MemoriterError(f"`{shlex.join(command)}` failed: {error}") from error
+        raise MemoriterError(f"`{command_line(command)}` failed: {error}") from error
     if done.returncode != 0:
         lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no message"]
-        raise MemoriterError(f"`{shlex.join(command)}` failed: {lines[-1].lstrip('✘ ')}")
+        raise MemoriterError(f"`{command_line(command)}` failed: {lines[-1].lstrip('✘ ')}")

@@ -1,7 +1,5 @@
 """claude-mem: import of its database."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

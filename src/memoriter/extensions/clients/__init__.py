@@ -1,7 +1,5 @@
 """Hosts whose settings are files: one table of what belongs into each, and one way to add and remove it."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _TABLE = "memoriter.extensions.clients.table"

@@ -43,7 +43,6 @@ class CopilotCli(ClientHookHost):
         return {**file, **{_NAMES.get(name, name): value for name, value in sent.items()}}
 
     def add_context(self, event: str, text: str) -> dict[str, object]:
-        """Return the answer that adds text to the prompt."""
         del event
         return {"additionalContext": text}
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
@@ -83,13 +83,8 @@ class ClientHost(HostWithoutHooks):
             installed.add(path, _adding(parts, command), _removing(parts), dry_run=request.dry_run)
             for path, parts in self._files(request).items()
         ]
-        report = _report(changes, request.dry_run)
-        step = self._client.next_step
-        return (
-            report
-            if request.dry_run or not step
-            else InstallReport([*report.lines, step], files=report.files)
-        )
+        report, step = report_of(changes, request.dry_run), self._client.next_step
+        return replace(report, lines=[*report.lines, step]) if step and not request.dry_run else report
 
     def uninstall(self, request: InstallRequest) -> InstallReport:
         """Remove our parts."""
@@ -98,7 +93,7 @@ class ClientHost(HostWithoutHooks):
             installed.remove(path, _removing(parts), dry_run=request.dry_run)
             for path, parts in self._files(request).items()
         ]
-        return _report(changes, request.dry_run)
+        return report_of(changes, request.dry_run)
 
     def find(self, request: InstallRequest) -> Connection | None:
         """Return how the host is connected; None if it is not on this machine."""
@@ -144,7 +139,8 @@ def _contains(path: Path, part: Part) -> bool:
         return False
 
 
-def _report(changes: Sequence[FileChange], dry_run: bool) -> InstallReport:
+def report_of(changes: Sequence[FileChange], dry_run: bool) -> InstallReport:
+    """Return what was changed in files; in a dry run, with the differences."""
     lines = [
         one.diff().rstrip("\n")
         if dry_run and one.is_change

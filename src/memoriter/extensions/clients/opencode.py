@@ -16,7 +16,6 @@ class OpenCode(ClientHookHost):
     tool_name = "{server}_{tool}"
 
     def add_context(self, event: str, text: str) -> dict[str, object]:
-        """Return the answer that adds text to the prompt."""
         del event
         return {"context": text}
 

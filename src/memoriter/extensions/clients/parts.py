@@ -46,18 +46,15 @@ class JsonServer:
     is_list: bool = False
 
     def add(self, text: str, command: Sequence[str]) -> str:
-        """Add the server."""
         words = [*command, *self.arguments]
         started = {"command": words} if self.is_list else {"command": words[0], "args": words[1:]}
         server = {**self.fields, **started}
         return json_text.add(self.remove(text), self.path, server)
 
     def remove(self, text: str) -> str:
-        """Remove the server."""
         return json_text.remove(text, self.path)
 
     def is_in(self, text: str) -> bool:
-        """Return whether there is a server with our name."""
         return json_text.value_at(text, self.path) is not None
 
 
@@ -94,7 +91,6 @@ class TomlServer:
         return re.sub(rf"(?:\r?\n)?^{table}", "", text, flags=re.MULTILINE)
 
     def is_in(self, text: str) -> bool:
-        """Return whether there is a server with our name."""
         return self.remove(text) != text
 
 
@@ -110,7 +106,6 @@ class JsonHooks:
     timeout_unit: int = 1
 
     def add(self, text: str, command: Sequence[str]) -> str:
-        """Add a hook for each event."""
         text = self.remove(text)
         for event, ours in self.events.items():
             hook = {
@@ -128,7 +123,6 @@ class JsonHooks:
         return text
 
     def is_in(self, text: str) -> bool:
-        """Return whether every event has our hook."""
         found = (json_text.value_at(text, ("hooks", event)) for event in self.events)
         return all(listed is not None and self._is_ours(listed) for listed in found)
 
@@ -155,7 +149,6 @@ class OwnFile:
         return "" if self.is_in(text) else text
 
     def is_in(self, text: str) -> bool:
-        """Return whether the file is ours."""
         return "memoriter" in text
 
 

@@ -1,7 +1,5 @@
 """The table of hosts: for each, where its settings are, and what belongs into them."""
 
-from __future__ import annotations
-
 from memoriter.extensions.clients.host import Client, ClientHookHost, ClientHost, Folder
 from memoriter.extensions.clients.parts import JsonHooks, JsonServer, TomlServer
 

@@ -1,7 +1,5 @@
 """Commands for conversations: `recall`, `capture` and `summarise`."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _COMMANDS = "memoriter.extensions.conversations.commands"

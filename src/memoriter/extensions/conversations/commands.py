@@ -108,9 +108,9 @@ def summarise(
     with context.obj.memory() as memory:
         try:
             saved = memory.summarise_transcript(transcript)
-        except NotFound:
+        except NotFound as error:
             if not file.is_file():
-                raise
+                raise NotFound(f"{error} Nor is it a file with messages: give the path of one.") from None
             saved = memory.summarise(_read_messages(transcript), file.stem)
     render.saved(saved, as_json)
 

@@ -1,7 +1,5 @@
 """`memoriter demo`: a small workspace that is written, indexed and searched."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

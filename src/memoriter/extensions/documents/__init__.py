@@ -1,7 +1,5 @@
 """Text of PDF and Word files. They are indexed beside the notes if the packages of the extra are installed."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

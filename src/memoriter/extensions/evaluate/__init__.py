@@ -1,7 +1,5 @@
 """`memoriter evaluate`: is this memory any good? Questions that its own lines answer, asked on this machine."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

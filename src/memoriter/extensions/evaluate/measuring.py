@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import ChatError
 from memoriter.extensions.evaluate.questions import UNRELATED, Question, ask_about, model_of, share
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.recall.inject import Budget, Injector, Recalled
 from memoriter.text.tokens import estimate_tokens, token_set
 
 if TYPE_CHECKING:
     from memoriter.llm.chat import Chat
-    from memoriter.memory import Memory
 
 MAX_HITS = 5
 ANSWER_TOKENS = 80

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memoriter.errors import ChatError
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.text.tokens import find_words, query_terms, split_lines
 
 if TYPE_CHECKING:
     from memoriter.llm.chat import Chat
-    from memoriter.memory import Memory
 
 #: Characters of a line that says something, and fits into a prompt.
 LINE_CHARS = (24, 300)

@@ -1,7 +1,5 @@
 """EverOS: import of its memory folder."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter.extensions.importing import Source, seconds
-from memoriter.extensions.importing.writing import copy_notes, import_records
+from memoriter.extensions.importing.writing import Found, ProgramImporter
 from memoriter.extensions.passport.formats import concept
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
 
 FACTS = "atomic_fact_daily"
 #: Types in the front matter of its files.
@@ -25,27 +21,21 @@ _FIELD = re.compile(r"^\*\*(\w+)\*\*: (.*)$", re.MULTILINE)
 _FACT = re.compile(r"^### Fact\n(.+)", re.MULTILINE | re.DOTALL)
 
 
-class EverOsImporter:
-    """Imports facts as entries, and copies the other files as notes."""
-
-    program = "everos"
-
-    def recognises(self, source: Source) -> bool:
-        """Return whether a folder has a file of EverOS."""
-        heads = (found[0] for text in source.notes.values() if (found := concept(text)))
-        return any(head.get("type") in TYPES and "track" in head for head in heads)
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import the folder."""
-        concepts = {file: found for file, text in source.notes.items() if (found := concept(text))}
-        facts = [found for found in concepts.values() if found[0].get("type") == FACTS]
-        others = [file for file, (head, _) in concepts.items() if head.get("type") != FACTS]
-        steps = copy_notes(memory, self.program, source, others, written_by_model=True, dry_run=dry_run)
-        records = [record for head, body in facts for record in _facts(head, body)]
-        return import_records(memory, self.program, source, records, steps, dry_run=dry_run)
+def _recognises(source: Source) -> bool:
+    """Return whether a folder has a file of EverOS."""
+    heads = (found[0] for text in source.notes.values() if (found := concept(text)))
+    return any(head.get("type") in TYPES and "track" in head for head in heads)
 
 
-EVEROS = EverOsImporter()
+def _read(source: Source) -> Found:
+    """Return the facts, and the other files as notes."""
+    concepts = {file: found for file, text in source.notes.items() if (found := concept(text))}
+    facts = [found for found in concepts.values() if found[0].get("type") == FACTS]
+    others = [file for file, (head, _) in concepts.items() if head.get("type") != FACTS]
+    return Found([record for head, body in facts for record in _facts(head, body)], notes=others)
+
+
+EVEROS = ProgramImporter("everos", _recognises, _read)
 
 
 def _facts(head: Mapping[str, Any], body: str) -> Iterator[dict[str, Any]]:

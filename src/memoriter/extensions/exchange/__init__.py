@@ -1,7 +1,5 @@
 """A folder elsewhere, kept in step with the notes of a memory: `exchange`, `memoriter pull` and `memoriter push`."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _COMMANDS = "memoriter.extensions.exchange.commands"

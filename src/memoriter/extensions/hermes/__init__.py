@@ -1,7 +1,5 @@
 """Hermes Agent: import of its memory and its sessions."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(name="hermes", importers={"hermes": Offer("memoriter.extensions.hermes.home:HERMES")})

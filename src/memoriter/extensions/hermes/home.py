@@ -11,17 +11,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
 from memoriter.errors import SourceError
-from memoriter.extensions.importing import Conversation, Said, Source, write_sessions
-from memoriter.extensions.importing.writing import import_records, open_database
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
+from memoriter.extensions.importing import Conversation, Said, Source
+from memoriter.extensions.importing.writing import Found, ProgramImporter, open_database
 
 FILES = {"MEMORY.md": "fact", "USER.md": "user_preference"}
 #: What is between two entries of a file.
@@ -34,26 +30,20 @@ _MESSAGES = """
     order by m.session_id, m.timestamp, m.id"""
 
 
-class HermesImporter:
-    """Imports entries, and messages as sessions."""
-
-    program = "hermes"
-
-    def recognises(self, source: Source) -> bool:
-        """Return whether a folder has the memory of Hermes."""
-        return source.is_folder and any((source.place / "memories" / name).is_file() for name in FILES)
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import the folder, or the home of Hermes."""
-        home = source.path or Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
-        source = replace(source, path=home)
-        if not home.is_dir():
-            raise SourceError(f"{home} does not exist. Name the home of Hermes: memoriter import hermes PATH")
-        steps = list(write_sessions(memory, source, self.program, _sessions(home), dry_run=dry_run))
-        return import_records(memory, self.program, source, _entries(home), steps, dry_run=dry_run)
+def _recognises(source: Source) -> bool:
+    """Return whether a folder has the memory of Hermes."""
+    return source.is_folder and any((source.place / "memories" / name).is_file() for name in FILES)
 
 
-HERMES = HermesImporter()
+def _read(source: Source) -> Found:
+    """Return the entries and messages of the folder, or of the home of Hermes."""
+    home = source.path or Path(os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
+    if not home.is_dir():
+        raise SourceError(f"{home} does not exist. Name the home of Hermes: memoriter import hermes PATH")
+    return Found(_entries(home), _sessions(home), source=replace(source, path=home))
+
+
+HERMES = ProgramImporter("hermes", _recognises, _read)
 
 
 def _entries(home: Path) -> Iterator[dict[str, Any]]:

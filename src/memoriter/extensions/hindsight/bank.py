@@ -6,17 +6,12 @@ A model wrote the facts, so they have the trust `agent`.
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter.errors import SourceError
-from memoriter.extensions.importing import MAX_TEXT_BYTES, Source, seconds
-from memoriter.extensions.importing.writing import import_records
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
+from memoriter.extensions.importing import Source, seconds
+from memoriter.extensions.importing.writing import Found, ProgramImporter
 
 MANIFEST = "manifest.json"
 #: The times of a fact: when it was said, before when it happened.
@@ -25,29 +20,24 @@ TIMES = ("mentioned_at", "date", "occurred_start", "event_date", "created_at")
 TYPES = {"world": "fact", "experience": "project_context"}
 
 
-class HindsightImporter:
-    """Imports facts and observations as entries."""
-
-    program = "hindsight"
-
-    def recognises(self, source: Source) -> bool:
-        """Return whether this is the archive of a bank, or a page of memories."""
-        if source.start.startswith(b"PK\x03\x04"):
-            manifest = _members(source, lambda name: name == MANIFEST)
-            return any("source_bank_id" in found for found in manifest if isinstance(found, dict))
-        return any("fact_type" in one and "text" in one for one in source.members("items"))
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import the facts that Hindsight holds to be valid."""
-        found = list(_facts(source))
-        valid = [fact for fact in found if fact.get("state", "valid") == "valid" and fact.get("text")]
-        left = len(found) - len(valid)
-        remarks = (f"Facts that are no longer valid were left out: {left}.",) if left else ()
-        records = [_record(fact) for fact in valid]
-        return import_records(memory, self.program, source, records, remarks=remarks, dry_run=dry_run)
+def _recognises(source: Source) -> bool:
+    """Return whether this is the archive of a bank, or a page of memories."""
+    if source.start.startswith(b"PK\x03\x04"):
+        manifest = _members(source, lambda name: name == MANIFEST)
+        return any("source_bank_id" in found for found in manifest if isinstance(found, dict))
+    return any("fact_type" in one and "text" in one for one in source.members("items"))
 
 
-HINDSIGHT = HindsightImporter()
+def _read(source: Source) -> Found:
+    """Return the facts and observations that Hindsight holds to be valid."""
+    found = list(_facts(source))
+    valid = [fact for fact in found if fact.get("state", "valid") == "valid" and fact.get("text")]
+    left = len(found) - len(valid)
+    remarks = (f"Facts that are no longer valid were left out: {left}.",) if left else ()
+    return Found(map(_record, valid), remarks=remarks)
+
+
+HINDSIGHT = ProgramImporter("hindsight", _recognises, _read)
 
 
 def _facts(source: Source) -> Iterator[Mapping[str, Any]]:
@@ -74,16 +64,7 @@ def _record(fact: Mapping[str, Any]) -> dict[str, Any]:
 
 def _members(source: Source, is_wanted: Any) -> list[Any]:
     """Return JSON files of an archive."""
-    found, left = list[Any](), MAX_TEXT_BYTES
     try:
-        with zipfile.ZipFile(source.place) as archive:
-            for name in sorted(filter(is_wanted, archive.namelist())):
-                with archive.open(name) as file:
-                    data = file.read(left + 1)
-                left -= len(data)
-                if left < 0:
-                    raise SourceError(f"{source.place} expands to too many bytes. Nothing was imported.")
-                found.append(json.loads(data))
-    except (zipfile.BadZipFile, ValueError, RuntimeError, OSError) as error:
+        return [json.loads(text) for text in source.zipped(is_wanted)]
+    except ValueError as error:
         raise SourceError(f"{source.place} cannot be read: {error}. Nothing was imported.") from error
-    return found

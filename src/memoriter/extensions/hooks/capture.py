@@ -10,19 +10,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.agent import Agent, Event, Moment
+from memoriter.config import Settings
 from memoriter.errors import SourceError
 from memoriter.extensions.hooks.progress import SessionProgress, SessionState
 from memoriter.extensions.hooks.queue import SessionQueue, SessionRequest
 from memoriter.extensions.projects.branches import learning
 from memoriter.memory import parts_of
 from memoriter.sessions.tail import read_new_turns
-
-if TYPE_CHECKING:
-    from memoriter.config import Settings
 
 log = logs.get("hooks")
 

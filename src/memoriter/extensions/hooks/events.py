@@ -12,7 +12,6 @@ does not. Text for the prompt is fenced, so that it is never captured again.
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from memoriter import logs
 from memoriter.errors import BadArgument, LockTimeout, MemoriterError
 from memoriter.extensions.hooks.hook_input import SESSION_EVENTS, HookEvent
 from memoriter.extensions.hooks.host import HookHost
+from memoriter.files.platform import quote
 from memoriter.resident.calls import PROMPT_EVENTS
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def about_the_memory(
         named = [(tool_name.format(server=server, tool=name), text) for name, text in _TOOLS if name in tools]
         usage = [f"- `{name}`: {purpose}" for name, purpose in named]
     else:
-        flags = "".join(f" --{name} {shlex.quote(value)}" for name, value in options.items())
+        flags = "".join(f" --{name} {quote(value)}" for name, value in options.items())
         usage = [f"- in the shell: `memoriter{flags} search 'a few words'`"]
     return "\n".join(
         [

@@ -89,7 +89,8 @@ class Source:
             return ()
         if self.is_folder:
             return tuple(_read_text(file) for file in sorted(self.path.glob("conversations*.json")))
-        return tuple(_zipped(self.path)) if self.start.startswith(b"PK\x03\x04") else (_read_text(self.path),)
+        is_archive = self.start.startswith(b"PK\x03\x04")
+        return tuple(self.zipped(_is_conversations)) if is_archive else (_read_text(self.path),)
 
     @cached_property
     def notes(self) -> dict[Path, str]:
@@ -102,6 +103,28 @@ class Source:
     def records(self) -> tuple[Any, ...]:
         """The content of each text, or None for one that is not a JSON document."""
         return tuple(_parse(text) for text in self.texts)
+
+    def zipped(self, is_wanted: Callable[[str], bool]) -> list[str]:
+        """Return the texts of an archive whose names are wanted."""
+        import zipfile  # loads compression libraries, which only archives need
+        import zlib
+
+        try:
+            with zipfile.ZipFile(self.place) as archive:
+                texts, left = list[str](), MAX_TEXT_BYTES
+                for name in sorted(filter(is_wanted, archive.namelist())):
+                    with archive.open(name) as file:
+                        data = file.read(left + 1)
+                    left -= len(data)
+                    if left < 0:
+                        raise SourceError(
+                            f"{self.place} expands to more than {MAX_TEXT_BYTES >> 20} MB. Nothing was imported."
+                        )
+                    texts.append(data.decode("utf-8-sig"))
+        except (zipfile.BadZipFile, zlib.error, RuntimeError, UnicodeDecodeError, OSError) as error:
+            # RuntimeError: the archive has a password or an unknown compression.
+            raise SourceError(f"{self.place} cannot be read: {error}. Nothing was imported.") from error
+        return texts
 
     def members(self, *names: str) -> list[Mapping[str, Any]]:
         """Return the records of every list, on its own or a member of an object with one of these names."""
@@ -248,33 +271,8 @@ def _read_text(file: Path) -> str:
         raise SourceError(f"{file} is not UTF-8 text (byte {error.start}). Nothing was imported.") from error
 
 
-def _zipped(source: Path) -> list[str]:
-    """Return the conversations in an archive."""
-    import zipfile  # loads compression libraries, which only this function needs
-    import zlib
-
-    try:
-        with zipfile.ZipFile(source) as archive:
-            members = [
-                member for member in archive.infolist() if _is_conversations(Path(member.filename).name)
-            ]
-            texts, left = list[str](), MAX_TEXT_BYTES
-            for member in sorted(members, key=lambda found: found.filename):
-                with archive.open(member) as file:
-                    data = file.read(left + 1)
-                left -= len(data)
-                if left < 0:
-                    raise SourceError(
-                        f"{source} expands to more than {MAX_TEXT_BYTES >> 20} MB. Nothing was imported."
-                    )
-                texts.append(data.decode("utf-8-sig"))
-    except (zipfile.BadZipFile, zlib.error, RuntimeError, UnicodeDecodeError, OSError) as error:
-        # RuntimeError: the archive has a password or an unknown compression.
-        raise SourceError(f"{source} cannot be read: {error}. Nothing was imported.") from error
-    return texts
-
-
-def _is_conversations(name: str) -> bool:
+def _is_conversations(path: str) -> bool:
+    name = path.rpartition("/")[2]
     return name.startswith("conversations") and name.endswith(".json")
 
 
@@ -355,29 +353,39 @@ def seconds(value: object) -> float:
     return at if 0 <= at < 253_402_300_799 else 0.0
 
 
-def import_conversations(
-    memory: Memory,
-    source: Source,
-    program: str,
-    lists: Iterable[Iterable[Mapping[str, Any]]],
-    read: Callable[[Mapping[str, Any]], Conversation | None],
-    entries: Imported,
-    *,
-    dry_run: bool,
-) -> ImportReport:
-    """Import conversations as sessions. ``read`` returns one; it may fail for a damaged one, which is left out."""
-    found, damaged = list[Conversation](), 0
-    for record in (record for records in lists for record in records):
-        try:
-            found += filter(None, [read(record)])
-        except (AttributeError, TypeError, ValueError, OverflowError):  # a field has another type
-            damaged += 1
-    steps = write_sessions(memory, source, program.lower(), found, dry_run=dry_run)
-    remarks = [f"Damaged conversations that were left out: {damaged}."] if damaged else []
-    if others := [name for name in json_files(source.path) if not _is_conversations(name)]:
-        remarks.append(f"Not imported, because they are not conversations: {', '.join(others)}.")
-    report = report_of(memory, program, source, steps, entries, tuple(remarks), dry_run=dry_run)
-    return replace(report, damaged=damaged)
+@dataclass(frozen=True, slots=True)
+class ConversationImporter:
+    """Imports conversations as sessions from `conversations.json`, or an archive or folder with it."""
+
+    program: str
+    #: The field that each record of such a file has.
+    field: str
+    #: Returns a conversation, or None if nothing was said in it. It may fail for a damaged one, which is left out.
+    read: Callable[[Mapping[str, Any]], Conversation | None]
+    #: Yields what the program had stored of a conversation in its own memory.
+    saved: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]] = lambda _: ()
+
+    def recognises(self, source: Source) -> bool:
+        """Return whether every record has the field."""
+        return bool(source.lists_with(self.field))
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import the conversations and the statements."""
+        records = [record for records in source.lists_with(self.field) for record in records]
+        found, damaged, entries = list[Conversation](), 0, Imported(0, 0)
+        if saved := [statement for record in records for statement in self.saved(record)]:
+            entries = import_statements(memory, source, dry_run=dry_run, texts=[json.dumps(saved)])
+        for record in records:
+            try:
+                found += filter(None, [self.read(record)])
+            except (AttributeError, TypeError, ValueError, OverflowError):  # a field has another type
+                damaged += 1
+        steps = write_sessions(memory, source, self.program.lower(), found, dry_run=dry_run)
+        remarks = [f"Damaged conversations that were left out: {damaged}."] if damaged else []
+        if others := [name for name in json_files(source.path) if not _is_conversations(name)]:
+            remarks.append(f"Not imported, because they are not conversations: {', '.join(others)}.")
+        report = report_of(memory, self.program, source, steps, entries, tuple(remarks), dry_run=dry_run)
+        return replace(report, damaged=damaged)
 
 
 def write_sessions(

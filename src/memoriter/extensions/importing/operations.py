@@ -7,13 +7,16 @@ from itertools import islice
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.errors import WriteError
+from memoriter.extension import offers
 from memoriter.extensions.importing import import_text, undo_sessions
 from memoriter.hosts import ImportReport
 from memoriter.sentences import sentence
 from memoriter.tools.entries import FilterArguments, ListedState
 from memoriter.tools.entry_changes import owner_only
-from memoriter.tools.tool import Arguments, Call, Count, Prose, Shape
+from memoriter.tools.search import NoArguments
+from memoriter.tools.tool import Arguments, Call, Count, Prose, Shape, operation
 
 #: Entries in one export. The command line exports all of them.
 MAX_EXPORTED = 20_000
@@ -24,13 +27,11 @@ MAX_TITLES = 20
 
 
 class ExportArguments(FilterArguments):
-    """Arguments of `entries.export`."""
-
-    states: list[ListedState] = Field(
-        default=["active", "staged", "superseded", "expired"], max_length=20, description="Only these states."
+    states: list[ListedState] = described(
+        ["active", "staged", "superseded", "expired"], "Only these states.", max_length=20
     )
-    ids: list[str] | None = Field(
-        default=None, max_length=MAX_EXPORTED, description="Only these entries, by their whole ids."
+    ids: list[str] | None = described(
+        None, "Only these entries, by their whole ids.", max_length=MAX_EXPORTED
     )
 
 
@@ -43,12 +44,10 @@ class ExportResult(Shape):
 
 
 class ImportArguments(Arguments):
-    """Arguments of `entries.import`."""
-
     data: str = Field(max_length=MAX_IMPORTED, description="The content of the file.")
-    dry_run: bool = Field(default=False, description="Only report what would be imported.")
-    skip_invalid: bool = Field(
-        default=False, description="Leave out entries that cannot be imported, instead of importing nothing."
+    dry_run: bool = described(False, "Only report what would be imported.")
+    skip_invalid: bool = described(
+        False, "Leave out entries that cannot be imported, instead of importing nothing."
     )
 
 
@@ -70,13 +69,13 @@ class ImportedSessionsJson(Shape):
     """Conversations of an import. Each becomes a session."""
 
     added: Count = 0
-    already: Count = Field(default=0, description="Sessions that exist already and are the same.")
-    longer: Count = Field(default=0, description="Sessions that exist already and get new messages.")
-    other: Count = Field(default=0, description="Sessions that were left out: another file exists there.")
-    damaged: Count = Field(default=0, description="Conversations that cannot be read.")
-    titles: list[str] = Field(default=[], description="The first titles of new sessions.")
-    files: list[AddedSessionJson] = Field(
-        default=[], description="Every session that was added. `entries.undo_import` takes them."
+    already: Count = described(0, "Sessions that exist already and are the same.")
+    longer: Count = described(0, "Sessions that exist already and get new messages.")
+    other: Count = described(0, "Sessions that were left out: another file exists there.")
+    damaged: Count = described(0, "Conversations that cannot be read.")
+    titles: list[str] = described([], "The first titles of new sessions.")
+    files: list[AddedSessionJson] = described(
+        [], "Every session that was added. `entries.undo_import` takes them."
     )
 
     @classmethod
@@ -103,17 +102,13 @@ class ImportResult(Shape):
     """Numbers of imported entries and sessions."""
 
     added: Count = 0
-    already: Count = Field(default=0, description="Entries that existed before and were not changed.")
-    refused: Count = Field(default=0, description="Entries whose texts were forgotten before.")
-    preview: list[str] = Field(default=[], description="The first texts.")
-    invalid: list[Prose] = Field(default=[], description="Why entries were left out, for the first of them.")
+    already: Count = described(0, "Entries that existed before and were not changed.")
+    refused: Count = described(0, "Entries whose texts were forgotten before.")
+    preview: list[str] = described([], "The first texts.")
+    invalid: list[Prose] = described([], "Why entries were left out, for the first of them.")
     invalid_total: Count = 0
-    entries: list[AddedJson] = Field(
-        default=[], description="Every entry that was added. `entries.undo_import` takes them."
-    )
-    sessions: ImportedSessionsJson = Field(
-        default=ImportedSessionsJson(), description="Conversations of ChatGPT and Claude."
-    )
+    entries: list[AddedJson] = described([], "Every entry that was added. `entries.undo_import` takes them.")
+    sessions: ImportedSessionsJson = described(ImportedSessionsJson(), "Conversations of ChatGPT and Claude.")
     dry_run: bool = False
 
     @classmethod
@@ -133,6 +128,12 @@ class ImportResult(Shape):
         )
 
 
+class ImportersResult(Shape):
+    """Programs whose exported files can be imported."""
+
+    programs: list[str] = described([], "Their names, for people.")
+
+
 class AddedArguments(Arguments):
     """An entry that an import added."""
 
@@ -148,13 +149,9 @@ class AddedSessionArguments(Arguments):
 
 
 class UndoImportArguments(Arguments):
-    """Arguments of `entries.undo_import`."""
-
-    entries: list[AddedArguments] = Field(
-        default=[], max_length=1_000_000, description="`entries` of the import."
-    )
-    sessions: list[AddedSessionArguments] = Field(
-        default=[], max_length=100_000, description="`sessions.files` of the import."
+    entries: list[AddedArguments] = described([], "`entries` of the import.", max_length=1_000_000)
+    sessions: list[AddedSessionArguments] = described(
+        [], "`sessions.files` of the import.", max_length=100_000
     )
 
 
@@ -162,9 +159,9 @@ class UndoImportResult(Shape):
     """Numbers of entries and sessions of an import that was undone."""
 
     removed: Count = 0
-    changed: Count = Field(default=0, description="Entries that have changed since, and stay.")
+    changed: Count = described(0, "Entries that have changed since, and stay.")
     sessions_removed: Count = 0
-    sessions_changed: Count = Field(default=0, description="Sessions that have changed since, and stay.")
+    sessions_changed: Count = described(0, "Sessions that have changed since, and stay.")
 
 
 @owner_only(
@@ -191,6 +188,13 @@ def import_(call: Call[ImportArguments]) -> ImportResult:
     if not (imported.added or imported.already or imported.refused or imported.invalid or report.steps):
         raise WriteError(sentence("import.nothing"))
     return ImportResult.of(report)
+
+
+@operation("entries.importers")
+def importers(call: Call[NoArguments]) -> ImportersResult:
+    """List the programs whose exported files `entries.import` recognises."""
+    del call
+    return ImportersResult(programs=[one.summary for one in offers("importers").values() if one.summary])
 
 
 @owner_only("entries.undo_import", destructive=True)

@@ -1,17 +1,18 @@
-"""Write what an importer has read: statements of a model as entries, and Markdown files as notes."""
+"""Write what an importer has read: statements of a model as entries, conversations as sessions, files as notes."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from memoriter.errors import SourceError
-from memoriter.extensions.importing import Source, report_of
+from memoriter.extensions.importing import Conversation, Source, report_of, write_sessions
 from memoriter.extensions.importing.copying import AgentNote, copy_file, plan_copy
 from memoriter.hosts import ImportReport, ImportStep
 from memoriter.records import Imported
@@ -23,21 +24,41 @@ if TYPE_CHECKING:
 MAX_CHARS = 1_900
 
 
-def import_records(
-    memory: Memory,
-    program: str,
-    source: Source,
-    records: Iterable[Mapping[str, Any]],
-    steps: Iterable[ImportStep] = (),
-    remarks: tuple[str, ...] = (),
-    *,
-    dry_run: bool,
-) -> ImportReport:
-    """Import statements that a model wrote, with the trust `agent`. Each has an ``id`` and a ``text``."""
-    found = [{"source": program, **record, "text": clip(record["text"])} for record in records]
-    text = json.dumps(found, ensure_ascii=False)
-    entries = memory.entries.import_(text, trust="agent", dry_run=dry_run) if found else Imported(0, 0)
-    return report_of(memory, program, source, steps, entries, remarks, dry_run=dry_run)
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The content of a source."""
+
+    #: Statements that a model wrote. Each has an ``id`` and a ``text``, and gets the trust `agent`.
+    records: Iterable[Mapping[str, Any]] = ()
+    conversations: Iterable[Conversation] = ()
+    #: Markdown files of the source, and whether a model wrote them.
+    notes: Iterable[Path] = ()
+    by_model: bool = True
+    remarks: tuple[str, ...] = ()
+    #: Where it was found, if no source was named.
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramImporter:
+    """Imports from a program by two functions: one recognises its files, and one reads them."""
+
+    program: str
+    recognises: Callable[[Source], bool]
+    read: Callable[[Source], Found]
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Write everything that was read."""
+        found = self.read(source)
+        source = found.source or source
+        steps = copy_notes(
+            memory, self.program, source, found.notes, written_by_model=found.by_model, dry_run=dry_run
+        )
+        steps += write_sessions(memory, source, self.program, found.conversations, dry_run=dry_run)
+        records = [{"source": self.program, **one, "text": clip(one["text"])} for one in found.records]
+        text = json.dumps(records, ensure_ascii=False)
+        entries = memory.entries.import_(text, trust="agent", dry_run=dry_run) if records else Imported(0, 0)
+        return report_of(memory, self.program, source, steps, entries, found.remarks, dry_run=dry_run)
 
 
 def copy_notes(

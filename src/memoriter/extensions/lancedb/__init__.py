@@ -1,7 +1,5 @@
 """The vector engine `lancedb`: vectors in tables of LanceDB, in a folder beside the index."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -1,11 +1,9 @@
 """LangGraph: a store for its graphs, and the items that it keeps."""
 
-from __future__ import annotations
-
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from memoriter.extension import Extension
+from memoriter.extensions.frameworks import on_first_use
 
 if TYPE_CHECKING:
     from memoriter.extensions.langgraph.store import MemoriterStore
@@ -13,10 +11,4 @@ if TYPE_CHECKING:
 __all__ = ["MemoriterStore", "extension"]
 
 extension = Extension(name="langgraph", checks=("memoriter.extensions.langgraph.check:check_items",))
-
-
-def __getattr__(name: str) -> object:
-    # The class needs its framework, so it is loaded on first use.
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.store"), name)
+__getattr__ = on_first_use(__name__, "store", __all__)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from memoriter.errors import MemoriterError
 from memoriter.extensions.langgraph.items import count_namespaces, items_of
+from memoriter.memory import Memory
 from memoriter.sentences import sentence
 from memoriter.tools.doctor import Finding, message_of, truth_fix
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 
 def check_items(memory: Memory, *, deep: bool) -> Iterator[Finding]:

@@ -10,12 +10,13 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 from memoriter.errors import FrameworkMissing
 from memoriter.extensions.langgraph.items import Items, items_of
 from memoriter.extensions.langgraph.items.store import Condition, ItemHit, Matching, Put
 from memoriter.extensions.langgraph.items.store import Item as Kept
+from memoriter.memory import Memory
 
 try:
     from langgraph.store.base import (
@@ -35,9 +36,6 @@ try:
     )
 except ImportError as error:
     raise FrameworkMissing("LangGraph", "langgraph") from error
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 __all__ = ["Fields", "MemoriterStore"]
 

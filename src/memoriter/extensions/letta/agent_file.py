@@ -9,47 +9,33 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memoriter.extensions.importing import Conversation, Said, Source, seconds, write_sessions
-from memoriter.extensions.importing.writing import copy_notes, import_records
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
+from memoriter.extensions.importing import Conversation, Said, Source, seconds
+from memoriter.extensions.importing.writing import Found, ProgramImporter
 
 #: A field of a block that the agent has not learned yet: "Last name: ?".
 _UNKNOWN = re.compile(r":\s*\?\s*$")
 _DESCRIBED = re.compile(r"\A---\n(?:(?!---\n).*\n){0,50}?description:\s*\S")
 
 
-class LettaImporter:
-    """Imports each line of a block as an entry, messages as sessions, and files of a memory folder as notes."""
-
-    program = "letta"
-
-    def recognises(self, source: Source) -> bool:
-        """Return whether this is an agent file, or a folder with `system/` and descriptions as Letta Code keeps it."""
-        if source.is_folder:
-            system = (text for file, text in source.notes.items() if file.parent.name == "system")
-            return any(map(_DESCRIBED.match, system))
-        return any(map(_is_agent_file, source.records))
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import the file or folder."""
-        if source.is_folder:
-            steps = copy_notes(
-                memory, self.program, source, source.notes, written_by_model=True, dry_run=dry_run
-            )
-            return import_records(memory, self.program, source, (), steps, dry_run=dry_run)
-        files = [found for found in source.records if _is_agent_file(found)]
-        talks = (talk for found in files for talk in _conversations(found))
-        steps = list(write_sessions(memory, source, self.program, talks, dry_run=dry_run))
-        lines = [line for found in files for line in _lines(found)]
-        return import_records(memory, self.program, source, lines, steps, dry_run=dry_run)
+def _recognises(source: Source) -> bool:
+    """Return whether this is an agent file, or a folder with `system/` and descriptions as Letta Code keeps it."""
+    if source.is_folder:
+        system = (text for file, text in source.notes.items() if file.parent.name == "system")
+        return any(map(_DESCRIBED.match, system))
+    return any(map(_is_agent_file, source.records))
 
 
-LETTA = LettaImporter()
+def _read(source: Source) -> Found:
+    """Return each line of a block as a statement, messages, and the files of a memory folder as notes."""
+    files = [] if source.is_folder else [found for found in source.records if _is_agent_file(found)]
+    lines = (line for found in files for line in _lines(found))
+    talks = (talk for found in files for talk in _conversations(found))
+    return Found(lines, talks, source.notes)
+
+
+LETTA = ProgramImporter("letta", _recognises, _read)
 
 
 def _is_agent_file(found: Any) -> bool:

@@ -1,7 +1,5 @@
 """llama.cpp: GGUF models on this machine as embedders."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -70,11 +70,9 @@ class LlamaCpp:
         return self._identity
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of documents."""
         return self._run(texts, self._prompts.document)
 
     def embed_query(self, text: str) -> Matrix:
-        """Return the vector of a query."""
         row: Matrix = self._run([text], self._prompts.query)[0]
         return row
 

@@ -4,8 +4,6 @@ Tools, schemas and descriptions come from the table of operations. A client gets
 that its access allows. The server keeps no state for a client, so any process can answer any request.
 """
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from memoriter.cli.context import GlobalOptions
+from memoriter.files.platform import command_line
 
 Client = Literal[
     "claude-code",
@@ -66,7 +66,7 @@ def client_location(client: Client, command: Sequence[str]) -> str:
     if client == "vscode":
         named = {"name": "memoriter", "type": "stdio", "command": command[0], "args": list(command[1:])}
         add = ["code", "--add-mcp", json.dumps(named, ensure_ascii=False)]
-    return LOCATIONS[client].format(command=shlex.join(add))
+    return LOCATIONS[client].format(command=command_line(add))
 
 
 MCP_EXAMPLES = (

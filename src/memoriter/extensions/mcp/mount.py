@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from memoriter.errors import MemoriterError
 from memoriter.extensions.mcp.results import granted_access, session_key
+from memoriter.server.http.gateway import Gateway, Mount
 from memoriter.server.http.responses import Refused
 from memoriter.tools.tool import writer
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from memoriter.agent import Agent
     from memoriter.extensions.mcp.transports import McpHttpApp
-    from memoriter.server.http.gateway import Gateway
     from memoriter.server.http.guard import RequestRecord
 
 T = TypeVar("T")
@@ -36,11 +36,10 @@ class CallRefused(MemoriterError):
         self.code = code
 
 
-class McpMount:
+class McpMount(Mount):
     """The ASGI application of the `/mcp` route."""
 
-    has_paths = False
-    methods: tuple[str, ...] = ("POST",)
+    methods = ("POST",)
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway

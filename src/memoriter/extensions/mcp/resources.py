@@ -9,25 +9,19 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote
 
 import mcp_types as types
 
 from memoriter.errors import BadArgument, MemoriterError, NotFound
-from memoriter.extensions.mcp.results import MAX_RESULT_BYTES
-from memoriter.memory import parts_of
-from memoriter.records import referenced_id
+from memoriter.extensions.mcp.results import MAX_RESULT_BYTES, View
+from memoriter.memory import Memory, parts_of
+from memoriter.records import Excerpt, NoteFile, Trust, referenced_id
 from memoriter.tools.entry_tools import MemoryJson
 from memoriter.tools.table import OPERATIONS, call
 from memoriter.tools.toolbox import Toolbox
-
-if TYPE_CHECKING:
-    from memoriter.extensions.mcp.results import View
-    from memoriter.memory import Memory
-    from memoriter.records import Excerpt, NoteFile, Trust
 
 SCHEME = "memory://"
 PAGE_SIZE = 100
@@ -59,31 +53,32 @@ class BadCursor(MemoriterError):
     """A cursor that does not come from a page."""
 
 
-def list_templates(view: View) -> list[types.ResourceTemplate]:
-    """Return the templates of resource addresses."""
-    note = types.ResourceTemplate(
-        name="note",
-        title="Note",
-        uri_template=f"{NOTES}{{+path}}",
-        description="A note by its path, such as memory/2026-02-08.md. Append #L10-L25 for those lines.",
-        mime_type=MARKDOWN,
-    )
-    entry = types.ResourceTemplate(
-        name="entry",
-        title="Entry",
-        uri_template=f"{ENTRIES}{{id}}",
-        description="One statement learned in a conversation, with its type, trust and importance.",
-        mime_type=JSON,
-    )
-    thing = types.ResourceTemplate(
-        name="about",
-        title="Thing",
-        uri_template=f"{ABOUT}{{name}}",
-        description="Everything about a person, place, project or topic, from entries, notes and sessions.",
-        mime_type=JSON,
-    )
-    there = ((note, view.has_notes), (entry, view.has_entries), (thing, _gathers(view)))
-    return [one for one, is_there in there if is_there]
+#: The templates of resource addresses: name, title, address, description and type.
+TEMPLATES = (
+    (
+        *("note", "Note", f"{NOTES}{{+path}}"),
+        *("A note by its path, such as memory/2026-02-08.md. Append #L10-L25 for those lines.", MARKDOWN),
+    ),
+    (
+        *("entry", "Entry", f"{ENTRIES}{{id}}"),
+        *("One statement learned in a conversation, with its type, trust and importance.", JSON),
+    ),
+    (
+        *("about", "Thing", f"{ABOUT}{{name}}"),
+        *("Everything about a person, place, project or topic, from entries, notes and sessions.", JSON),
+    ),
+)
+
+
+def list_templates(view: View, _: object) -> types.ListResourceTemplatesResult:
+    """Return the templates of what this caller can read."""
+    there = (view.has_notes, view.has_entries, _gathers(view))
+    found = [
+        types.ResourceTemplate(name=name, title=title, uri_template=uri, description=text, mime_type=kind)
+        for (name, title, uri, text, kind), is_there in zip(TEMPLATES, there, strict=True)
+        if is_there
+    ]
+    return types.ListResourceTemplatesResult(resource_templates=found)
 
 
 def _gathers(view: View) -> bool:
@@ -93,8 +88,9 @@ def _gathers(view: View) -> bool:
 # ---- listing --------------------------------------------------------------------------------------------------
 
 
-def list_page(view: View, cursor: str | None) -> types.ListResourcesResult:
+def list_page(view: View, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
     """Return one page of resources, notes before entries, and the cursor of the next page."""
+    cursor = params.cursor if params else None
     kind, after = _decode_cursor(cursor)
     try:
         memory = view.memory()
@@ -187,9 +183,9 @@ def _decode_cursor(cursor: str | None) -> tuple[str, str]:
 # ---- reading --------------------------------------------------------------------------------------------------
 
 
-def read(view: View, uri: str) -> types.TextResourceContents:
+def read(view: View, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
     """Return one note or entry. Raise if it does not exist or may not be read."""
-    memory = view.memory()
+    memory, uri = view.memory(), str(params.uri)
     if uri.startswith(ENTRIES) and uri != ENTRIES and view.has_entries:
         entry = memory.entries.get(unquote(uri.removeprefix(ENTRIES)))
         text = json.dumps(MemoryJson.model_validate(entry).to_json(), ensure_ascii=False, indent=1)
@@ -219,8 +215,9 @@ def read(view: View, uri: str) -> types.TextResourceContents:
     raise NotFound(f"{uri[:200]} not found. Addresses start with {NOTES} or {ENTRIES}.")
 
 
-def _contents(uri: str, mime_type: str, text: str, trust: Trust) -> types.TextResourceContents:
-    return types.TextResourceContents(uri=uri, mime_type=mime_type, text=text, _meta={TRUST_KEY: trust})
+def _contents(uri: str, mime_type: str, text: str, trust: Trust) -> types.ReadResourceResult:
+    found = types.TextResourceContents(uri=uri, mime_type=mime_type, text=text, _meta={TRUST_KEY: trust})
+    return types.ReadResourceResult(contents=[found])
 
 
 def _mime_type(path: str) -> str:
@@ -243,17 +240,20 @@ def _shorten(excerpt: Excerpt, *, whole: bool) -> str:
 # ---- completion -----------------------------------------------------------------------------------------------
 
 
-def complete(view: View, template: str, name: str, prefix: str) -> types.Completion:
-    """Return the paths or ids that start with the prefix."""
-    memory = view.memory()
-    values = list[str]()
+def complete(view: View, params: types.CompleteRequestParams) -> types.CompleteResult:
+    """Return the paths or ids that start with the given text. Arguments of prompts have none."""
+    if not isinstance(params.ref, types.ResourceTemplateReference):
+        return types.CompleteResult(completion=types.Completion(values=[]))
+    template, name, prefix = params.ref.uri, params.argument.name, params.argument.value
+    memory, values = view.memory(), list[str]()
     if template == f"{NOTES}{{+path}}" and name == "path" and view.has_notes:
         values = [path for path in memory.notes.paths() if path.startswith(prefix)]
     elif template == f"{ENTRIES}{{id}}" and name == "id" and view.has_entries and memory.has_entries:
         values = parts_of(memory).entry_context.complete_ids(prefix, limit=MAX_COMPLETIONS + 1)
     more = len(values) > MAX_COMPLETIONS
     total = None if more and template.startswith(ENTRIES) else len(values)
-    return types.Completion(values=values[:MAX_COMPLETIONS], total=total, has_more=more)
+    found = types.Completion(values=values[:MAX_COMPLETIONS], total=total, has_more=more)
+    return types.CompleteResult(completion=found)
 
 
 RECALL, SUMMARISE = "recall", "summarise-session"
@@ -271,30 +271,27 @@ Search the memory first, so that you do not save what it already contains. Then 
 and where."""
 
 
-def list_prompts(view: View) -> list[types.Prompt]:
+def list_prompts(view: View, _: object = None) -> types.ListPromptsResult:
     """Return the prompts that this caller can use."""
     topic = types.PromptArgument(
         name="topic", description="A person, a project or any other topic, in any language.", required=True
     )
-    recall = types.Prompt(
-        name=RECALL,
-        title="Recall",
-        description="Show what the memory contains about a topic.",
-        arguments=[topic],
+    recall = "Show what the memory contains about a topic."
+    summarise = "Save what will still matter after this conversation."
+    found = [
+        types.Prompt(name=RECALL, title="Recall", description=recall, arguments=[topic]),
+        types.Prompt(name=SUMMARISE, title="Summarise the session", description=summarise, arguments=[]),
+    ]
+    there = (view.has_notes or view.has_entries, _saving_tools(view))
+    return types.ListPromptsResult(
+        prompts=[one for one, is_there in zip(found, there, strict=True) if is_there]
     )
-    summarise = types.Prompt(
-        name=SUMMARISE,
-        title="Summarise the session",
-        description="Save what will still matter after this conversation.",
-        arguments=[],
-    )
-    reads = view.has_notes or view.has_entries
-    return [*([recall] if reads else []), *([summarise] if _saving_tools(view) else [])]
 
 
-def get_prompt(view: View, name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
+def get_prompt(view: View, params: types.GetPromptRequestParams) -> types.GetPromptResult:
     """Return the messages of a prompt."""
-    prompts = {prompt.name: prompt for prompt in list_prompts(view)}
+    name, arguments = params.name, params.arguments or {}
+    prompts = {prompt.name: prompt for prompt in list_prompts(view).prompts}
     if name not in prompts:
         raise BadArgument(f"Prompt {name!r} not found. Available: {', '.join(prompts) or 'none'}.")
     tools = " or ".join(f"`{tool}`" for tool in _saving_tools(view))

@@ -11,19 +11,17 @@ import json
 from collections.abc import Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mcp_types as types
 
+from memoriter.agent import Agent
 from memoriter.agent.plugins import NOTE_TOOLS
 from memoriter.errors import PathRefused
 from memoriter.extension import offers
+from memoriter.memory import Memory
 from memoriter.tools.tool import Access, Outcome, Result, Schema, Tool, grants
 from memoriter.tools.toolbox import TOOLS, Toolbox
-
-if TYPE_CHECKING:
-    from memoriter.agent import Agent
-    from memoriter.memory import Memory
 
 #: Listed while the memory cannot be opened. Each reports the reason, and works once the problem is fixed.
 TOOLS_WITHOUT_MEMORY = NOTE_TOOLS
@@ -103,22 +101,10 @@ MAX_RESULT_BYTES = 60_000
 
 #: Arguments whose name, type and values say what they are. The list of tools leaves out their descriptions.
 PLAIN_ARGUMENTS = frozenset(
-    [
-        "action",
-        "category",
-        "from",
-        "id",
-        "limit",
-        "lines",
-        "maxResults",
-        "memoryId",
-        "minImportance",
-        "minScore",
-        "query",
-        "tags",
-        "title",
-        "type",
-    ]
+    (
+        *("action", "category", "from", "id", "limit", "lines", "maxResults", "memoryId"),
+        *("minImportance", "minScore", "query", "tags", "title", "type"),
+    )
 )
 #: A value of this size is removed as a whole instead of being shortened.
 SMALL_BYTES = 64

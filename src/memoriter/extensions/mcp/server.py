@@ -15,25 +15,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 import mcp_types as types
+from pydantic import BaseModel
 
 from memoriter import logs
-from memoriter.agent import ReloadingAgent
+from memoriter.agent import Agent, ReloadingAgent
 from memoriter.async_memory import in_thread
 from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
 from memoriter.extensions.mcp import protocol, resources, results
 from memoriter.extensions.mcp.protocol import Context, ProtocolError
 from memoriter.extensions.mcp.results import View, granted_access, session_key
 from memoriter.extensions.mcp.transports import FORBIDDEN, serve_lines
+from memoriter.records import Progress, ProgressCallback
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import Access, Tool, grants, writer
 from memoriter.tools.toolbox import error_code, hide_folders
-
-if TYPE_CHECKING:
-    from memoriter.agent import Agent
-    from memoriter.records import Progress, ProgressCallback
 
 log = logs.get("mcp")
 
@@ -77,12 +75,12 @@ class McpServer:
         handlers: dict[str, protocol.Handler] = {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
-            "resources/list": self._list_resources,
-            "resources/templates/list": self._list_templates,
-            "resources/read": self._read_resource,
-            "prompts/list": self._list_prompts,
-            "prompts/get": self._get_prompt,
-            "completion/complete": self._complete,
+            "resources/list": self._answer_by(resources.list_page),
+            "resources/templates/list": self._answer_by(resources.list_templates),
+            "resources/read": self._answer_by(resources.read),
+            "prompts/list": self._answer_by(resources.list_prompts),
+            "prompts/get": self._answer_by(resources.get_prompt),
+            "completion/complete": self._answer_by(resources.complete),
         }
         self.protocol = protocol.Protocol(handlers, self._instructions)
 
@@ -125,42 +123,15 @@ class McpServer:
             message = f"{name} requires {tool.access} access. This caller has {granted} access."
             raise ProtocolError(FORBIDDEN, message, {"code": "forbidden"})
 
-    # ---- resources and prompts --------------------------------------------------------------------------------
-
-    async def _list_resources(
-        self, _: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
-        cursor = params.cursor if params else None
-        return await self._ask(lambda view: resources.list_page(view, cursor))
-
-    async def _list_templates(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
-        found = await self._ask(resources.list_templates)
-        return types.ListResourceTemplatesResult(resource_templates=found)
-
-    async def _read_resource(
-        self, _: Context, params: types.ReadResourceRequestParams
-    ) -> types.ReadResourceResult:
-        contents = await self._ask(lambda view: resources.read(view, str(params.uri)))
-        return types.ReadResourceResult(contents=[contents])
-
-    async def _list_prompts(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=await self._ask(resources.list_prompts))
-
-    async def _get_prompt(self, _: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._ask(lambda view: resources.get_prompt(view, params.name, params.arguments or {}))
-
-    async def _complete(self, _: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        ref, argument = params.ref, params.argument
-        if not isinstance(ref, types.ResourceTemplateReference):
-            return types.CompleteResult(completion=types.Completion(values=[]))
-        found = await self._ask(lambda view: resources.complete(view, ref.uri, argument.name, argument.value))
-        return types.CompleteResult(completion=found)
-
     # ---- all requests -----------------------------------------------------------------------------------------
+
+    def _answer_by(self, function: Callable[[View, Any], BaseModel]) -> protocol.Handler:
+        """Return the handler of requests that a function of the view and the parameters answers."""
+
+        async def handle(_: Context, params: Any) -> BaseModel:
+            return await self._ask(lambda view: function(view, params))
+
+        return handle
 
     async def _instructions(self) -> str | None:
         """Return when to use the memory, for the first response to a client."""

@@ -24,8 +24,9 @@ from memoriter.errors import BadArgument, MemoriterError, NotFound
 from memoriter.extensions.mem0 import spaces
 from memoriter.extensions.mem0.filters import admits, named_entities
 from memoriter.extensions.mem0.spaces import KINDS, Entity, Spaces, agent_name, entity_in, entity_of, split_id
-from memoriter.records import Selection
+from memoriter.records import Entry, Selection, Trust
 from memoriter.server.http.app import STATUS
+from memoriter.server.http.gateway import Gateway, Mount
 from memoriter.server.http.limits import parse_arguments
 from memoriter.server.http.responses import json_response
 from memoriter.tools.tool import Access, grants
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from memoriter.memory import Memory
-    from memoriter.records import Entry, Trust
-    from memoriter.server.http.gateway import Gateway
 
 Result = dict[str, Any]
 #: The session of messages that name no run.
@@ -320,22 +319,17 @@ def _time(seconds: float) -> str:
 # ---- routes -----------------------------------------------------------------------------------------------------
 
 
-class Mem0Mount:
+class Mem0Mount(Mount):
     """The ASGI application below `/mem0`."""
 
     has_paths = True
-    methods: tuple[str, ...] = ()
 
     def __init__(self, gateway: Gateway) -> None:
         self._api = Mem0Api(Spaces(gateway.load))
         self._router = Router(_routes(gateway, self._api), redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one request."""
         await self._router(scope, receive, send)
-
-    def shut_down(self) -> None:
-        """Do nothing. Requests are short."""
 
     async def close(self) -> None:
         """Close the memories."""

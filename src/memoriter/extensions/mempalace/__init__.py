@@ -1,7 +1,5 @@
 """MemPalace: import of its exports."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -1,7 +1,5 @@
 """`memoriter export` in the formats of other programs, and the import of such files without loss."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -34,7 +34,7 @@ def export(
         typer.Option("--format", help="jsonl (with everything), mem0, markdown, or okf: a folder of files."),
     ] = "jsonl",
     type_: Type = None,
-    tags: Tags = "",
+    tags: Tags = None,
     min_importance: MinImportance = 0,
     here: Here = False,
     as_json: Json = False,

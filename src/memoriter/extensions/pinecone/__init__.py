@@ -1,7 +1,5 @@
 """The vector engine `pinecone`: vectors in namespaces of a Pinecone index, on Pinecone's machines."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(
@@ -9,6 +7,8 @@ extension = Extension(
     vector_engines={
         "pinecone": Offer(
             "memoriter.extensions.pinecone.namespaces:engine",
+            extra="pinecone",
+            package="httpx2",
             summary="Namespaces of a Pinecone index. Vectors leave this machine, texts do not.",
         )
     },

@@ -44,7 +44,10 @@ class PineconeStore(TableStore):
     keeps_deleted = False
     max_limit = 10_000
 
-    def __init__(self, folder: Path, settings: PineconeSettings, agent: str) -> None:
+    def __init__(
+        self, folder: Path, settings: PineconeSettings, agent: str, missing: str | None = None
+    ) -> None:
+        self._missing = missing
         self._folder = folder
         self._settings = settings
         self._agent = agent
@@ -52,9 +55,9 @@ class PineconeStore(TableStore):
         self._lock = threading.Lock()
 
     def missing(self) -> str | None:
-        """Return what has to be set."""
-        if _key(self._settings):
-            return None
+        """Return what has to be installed or set."""
+        if self._missing or _key(self._settings):
+            return self._missing
         return "Pinecone has no API key. Set `pinecone.api_key` or PINECONE_API_KEY"
 
     def create(self, prefix: str, dimensions: int) -> PineconeTable:
@@ -176,18 +179,12 @@ class PineconeClient:
         return self.call("POST", path, body, timeout_s=WRITE_TIMEOUT_S)[1]
 
     def call(
-        self,
-        method: str,
-        path: str,
-        body: dict[str, Any] | None = None,
-        *,
-        allow: tuple[int, ...] = (),
-        timeout_s: float | None = None,
+        self, method: str, path: str, body: dict[str, Any] | None = None, **options: Any
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """Send a request to the index."""
+        """Send a request to the index, with the options of `_request`."""
         if not self._host:
             self._find_index(None)
-        return self._request(method, self._host + path, body, allow=allow, timeout_s=timeout_s)
+        return self._request(method, self._host + path, body, **options)
 
     def _find_index(self, dimensions: int | None) -> None:
         """Ask the control plane for the address of the index. With dimensions, create a missing index."""
@@ -305,7 +302,7 @@ def _key(settings: PineconeSettings) -> str:
 
 def _open(context: EngineContext) -> VectorIndex:
     settings = context.settings.section(PineconeSettings)
-    store = PineconeStore(context.folder, settings, context.settings.agent)
+    store = PineconeStore(context.folder, settings, context.settings.agent, context.missing)
     return ExternalIndex(context, store)
 
 

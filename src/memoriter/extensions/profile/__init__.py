@@ -1,7 +1,5 @@
 """`memoriter profile`: who the owner is, and what the project is about; also kept in `USER.md` and `PROJECT.md`."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

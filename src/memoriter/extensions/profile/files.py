@@ -10,17 +10,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from memoriter import Profile, logs
 from memoriter.entries.drafts import Draft
 from memoriter.errors import MemoriterError, NotFound
 from memoriter.extensions.profile.settings import ProfileSettings
 from memoriter.files import edits
-from memoriter.memory import parts_of
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
+from memoriter.memory import Memory, parts_of
 
 log = logs.get("profile")
 

@@ -1,7 +1,5 @@
 """Commands that connect the memory to other programs: importers read their data, and hosts run an agent."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _COMMANDS = "memoriter.extensions.programs.commands"
@@ -27,6 +25,7 @@ extension = Extension(
     },
     operations={
         "entries.export": Offer(f"{_OPERATIONS}:export"),
+        "entries.importers": Offer(f"{_OPERATIONS}:importers"),
         "entries.import": Offer(f"{_OPERATIONS}:import_"),
         "entries.undo_import": Offer(f"{_OPERATIONS}:undo_import"),
         "hosts.list": Offer("memoriter.extensions.programs.operations:hosts"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -12,6 +11,7 @@ import typer
 from memoriter.cli import entry_tables, render
 from memoriter.cli.context import GlobalOptions, Json
 from memoriter.extensions.workspaces.setup import create_files
+from memoriter.files.platform import quote
 
 if TYPE_CHECKING:
     from memoriter.config import Settings

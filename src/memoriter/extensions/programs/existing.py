@@ -71,10 +71,10 @@ def _home(variable: str, name: str) -> Path:
 
 def add_notes(options: GlobalOptions, found: list[ExistingNotes]) -> None:
     """Add the folders as collections, whose text is the agents'."""
-    from memoriter.extensions.settings.commands import change_collections, collection_value
+    from memoriter.extensions.settings.commands import change_names, collection_value
 
     values = {one.name: collection_value(one.path, one.pattern, "agent") for one in found}
-    change_collections(options, lambda known: {**known, **values})
+    change_names(options, "collections", lambda known: {**known, **values})
 
 
 def describe(found: Iterable[ExistingNotes]) -> str:

@@ -24,34 +24,20 @@ hosts_command = typer.Typer(add_completion=False)
 @hosts_command.command(epilog="Example: memoriter hosts")
 def hosts(context: typer.Context, as_json: Json = False) -> None:
     """Show the agents on this machine: which use this memory, and when they last recalled and captured."""
-    from memoriter.extensions.hooks.events import stamp_file
     from memoriter.extensions.programs.commands import _request
 
-    request = _request(context.obj, "user", None, dry_run=True)
-    found = [
-        {
-            "host": name,
-            **asdict(connection),
-            **{act: time_of(stamp_file(request.settings, name, act)) for act in ("recalled", "captured")},
-        }
-        for name, connection in present(request).items()
-    ]
+    found = connected(_request(context.obj, "user", None, dry_run=True))
     if as_json:
         render.to_json({"hosts": found})
         return
     if not found:
         sys.stdout.write("No agent was found on this machine. `memoriter install HOST` connects one.\n")
         return
-    rows = [("host", "state", "last recall", "last capture")]
-    rows += [
+    rows = [
         (str(one["title"]), str(one["state"]), _shown(one["recalled"]), _shown(one["captured"]))
         for one in found
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    render.print_table(rows, "host", "state", "last recall", "last capture")
 
 
 def present(request: InstallRequest) -> Mapping[str, Connection]:
@@ -60,6 +46,20 @@ def present(request: InstallRequest) -> Mapping[str, Connection]:
 
     found = {name: host.find(request) for name, host in sorted(all_hosts().items())}
     return {name: connection for name, connection in found.items() if connection is not None}
+
+
+def connected(request: InstallRequest) -> list[dict[str, object]]:
+    """Return the hosts on this machine, and when each last recalled and captured."""
+    from memoriter.extensions.hooks.events import stamp_file
+
+    return [
+        {
+            "host": name,
+            **asdict(connection),
+            **{act: _time_of(stamp_file(request.settings, name, act)) for act in ("recalled", "captured")},
+        }
+        for name, connection in present(request).items()
+    ]
 
 
 def choose(request: InstallRequest) -> list[str]:
@@ -80,8 +80,7 @@ def choose(request: InstallRequest) -> list[str]:
     ]
 
 
-def time_of(stamp: Path) -> float | None:
-    """Return the time of a file; None if it does not exist."""
+def _time_of(stamp: Path) -> float | None:
     try:
         return stamp.stat().st_mtime
     except OSError:

@@ -41,13 +41,12 @@ def hosts(call: Call[NoArguments]) -> HostsResult:
     """List the agents of this home, and the programs on this machine that run one: whether each uses this memory, and
     when it last recalled and captured.
     """
-    from memoriter.extensions.hooks.events import stamp_file
-    from memoriter.extensions.programs.hosts import present, time_of
+    from memoriter.extensions.programs.hosts import connected
     from memoriter.hosts import InstallRequest
 
     settings = call.memory.settings
     newest = call.memory.entries.recalls(limit=1).recalls
-    found = present(InstallRequest(settings, {}, dry_run=True))
+    found = connected(InstallRequest(settings, {}, dry_run=True))
     workspaces = {settings.agent: settings.workspace, **settings.gateway.agents}
     return HostsResult(
         agents=[
@@ -58,15 +57,5 @@ def hosts(call: Call[NoArguments]) -> HostsResult:
             )
             for name, folder in workspaces.items()
         ],
-        hosts=[
-            HostJson(
-                host=name,
-                title=one.title,
-                state=one.state,
-                folder=str(one.folder),
-                recalled=time_of(stamp_file(settings, name, "recalled")),
-                captured=time_of(stamp_file(settings, name, "captured")),
-            )
-            for name, one in found.items()
-        ],
+        hosts=[HostJson.model_validate({**one, "folder": str(one["folder"])}) for one in found],
     )

@@ -4,8 +4,6 @@
 recalled lines name in the working tree. The hooks call all of them.
 """
 
-from __future__ import annotations
-
 from memoriter.extension import Extension
 
 extension = Extension(

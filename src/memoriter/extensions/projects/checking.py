@@ -88,22 +88,9 @@ _PERSONAL = ("user_preference", "skill", "relationship")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
 _JUSTFILES = ("justfile", "Justfile", ".justfile")
 _MANIFESTS = (
-    "pyproject.toml",
-    "requirements.txt",
-    "setup.cfg",
-    "Pipfile",
-    "package.json",
-    "go.mod",
-    "Cargo.toml",
-    "Gemfile",
-    "composer.json",
-    ".tool-versions",
-    ".python-version",
-    ".nvmrc",
-    "Dockerfile",
-    "compose.yaml",
-    "compose.yml",
-    "docker-compose.yml",
+    *("pyproject.toml", "requirements.txt", "setup.cfg", "Pipfile", "package.json", "go.mod", "Cargo.toml"),
+    *("Gemfile", "composer.json", ".tool-versions", ".python-version", ".nvmrc"),
+    *("Dockerfile", "compose.yaml", "compose.yml", "docker-compose.yml"),
 )
 _SETTINGS = (".env", ".yml", ".yaml", ".toml", ".json", ".ini", ".cfg", ".conf", "Dockerfile", *_MAKEFILES)
 

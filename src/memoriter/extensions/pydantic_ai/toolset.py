@@ -11,10 +11,11 @@ import asyncio
 import copy
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter import logs
 from memoriter.errors import FrameworkMissing, MemoriterError
+from memoriter.memory import Memory
 from memoriter.tools.toolbox import Toolbox
 
 try:
@@ -28,9 +29,6 @@ try:
     from typing_extensions import override
 except ImportError as error:
     raise FrameworkMissing("pydantic-ai", "pydantic-ai") from error
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 __all__ = ["MemoriterMemory", "MemoriterToolset"]
 
@@ -62,12 +60,10 @@ class MemoriterToolset(AbstractToolset[AgentDepsT]):
     @property
     @override
     def id(self) -> str | None:
-        """The name of the toolset."""
         return self._id
 
     @override
     async def get_tools(self, ctx: RunContext[AgentDepsT]) -> dict[str, ToolsetTool[AgentDepsT]]:
-        """Return the definitions of the tools."""
         return {
             name: ToolsetTool(
                 toolset=self,
@@ -133,7 +129,6 @@ class MemoriterMemory(AbstractCapability[AgentDepsT]):
 
     @override
     def get_toolset(self) -> AbstractToolset[AgentDepsT]:
-        """Return the memory tools."""
         return self._toolset
 
     @override

@@ -4,8 +4,6 @@
 for each call.
 """
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from memoriter.engines import Engine
 from memoriter.errors import EngineError, MemoriterError, NotFound, PathRefused, SourceError
@@ -31,6 +31,8 @@ from memoriter.extensions.qmd.command import (
 from memoriter.extensions.qmd.hits import Page, hits_of
 from memoriter.extensions.qmd.sessions import Exports
 from memoriter.extensions.qmd.updater import Updater, UpdateSchedule
+from memoriter.files.scan import Scan
+from memoriter.notes.workspace import Workspace
 from memoriter.records import (
     Answer,
     CitationMode,
@@ -38,7 +40,6 @@ from memoriter.records import (
     FoundFile,
     Hit,
     Problem,
-    ProgressCallback,
     Query,
     Source,
     Status,
@@ -47,10 +48,6 @@ from memoriter.records import (
 from memoriter.search.shape import shows_citations
 from memoriter.sessions.scope import ScopeCheck
 from memoriter.text import query_terms, split_lines
-
-if TYPE_CHECKING:
-    from memoriter.files.scan import Scan
-from memoriter.notes.workspace import Workspace
 
 #: Results requested beyond the limit, since some may be files that are not in the workspace.
 SPARE_RESULTS = 10
@@ -99,46 +96,30 @@ class QmdEngine(Engine):
         self,
         settings: QmdSettings,
         workspace: Workspace,
-        qmd: Qmd,
         *,
-        version: str,
         exports: Exports | None = None,
         scope: ScopeCheck | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Find the program, check that it starts, and write its configuration. Raises `EngineError`."""
         self.settings = settings
         self.workspace = workspace
-        self.qmd = qmd
-        self.version = version
         self.exports = exports
         self.scope = scope or ScopeCheck()
-        self.collections = self._configure()
-        embed = self.qmd.embed if self._uses_vectors and not self._model_missing() else None
-        self.updater = Updater(settings.folder, self._update, embed, settings.schedule, clock=clock)
         self._marked = False
-
-    @classmethod
-    def create(
-        cls,
-        settings: QmdSettings,
-        workspace: Workspace,
-        *,
-        exports: Exports | None = None,
-        scope: ScopeCheck | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> QmdEngine:
-        """Find the program, check that it starts, and write its configuration. Raises `EngineError`."""
         try:
             folders = (settings.folder, settings.folder / "config", settings.folder / "cache" / "qmd")
             for folder in (*folders, *((exports.folder,) if exports else ())):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            qmd = Qmd(locate(settings.command, settings.node), settings.folder)
-            version = qmd.version()
-            return cls(settings, workspace, qmd, version=version, exports=exports, scope=scope, clock=clock)
+            self.qmd = Qmd(locate(settings.command, settings.node), settings.folder)
+            self.version = self.qmd.version()
+            self.collections = self._configure()
         except OSError as error:
             raise EngineError(
                 f"Cannot use the folder of qmd, {settings.folder}: {error.strerror}."
             ) from error
+        embed = self.qmd.embed if self._uses_vectors and not self._model_missing() else None
+        self.updater = Updater(settings.folder, self._update, embed, settings.schedule, clock=clock)
 
     # ---- search -----------------------------------------------------------------------------------------------
 
@@ -268,18 +249,11 @@ class QmdEngine(Engine):
         if models is not None and models.is_dir() and not link.exists():
             link.symlink_to(models, target_is_directory=True)
 
-    def sync(
-        self,
-        *,
-        force: bool = False,
-        verify: bool = False,
-        batch: bool = False,
-        vectors_s: float | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> SyncReport:
-        """Make qmd index what changed. ``force`` deletes its index first. The report describes failures."""
-        # qmd compares every file each time, embeds separately, and does not report progress.
-        del verify, batch, vectors_s, progress
+    def sync(self, *, force: bool = False, **_: Any) -> SyncReport:
+        """Make qmd index what changed. ``force`` deletes its index first. The report describes failures.
+
+        qmd compares every file each time, embeds separately, and does not report progress.
+        """
         started = time.perf_counter()
         scan = self.workspace.scan()
         if force:

@@ -15,11 +15,12 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 from memoriter import logs
 from memoriter.engines import Engine
 from memoriter.errors import Cancelled, EngineBusy, EngineError, MemoriterError
-from memoriter.records import Answer, Excerpt, ProgressCallback, Query, Status, SyncReport
+from memoriter.records import Answer, Excerpt, Query, Status, SyncReport
 
 log = logs.get("engines")
 
@@ -238,19 +239,9 @@ class FallbackEngine(Engine):
         degraded = f"{reason} {status.degraded}" if status.degraded else reason
         return replace(status, fallback=True, degraded=degraded, details=details)
 
-    def sync(
-        self,
-        *,
-        force: bool = False,
-        verify: bool = False,
-        batch: bool = False,
-        vectors_s: float | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> SyncReport:
+    def sync(self, **options: Any) -> SyncReport:
         """Sync the index of the engine that answers now."""
-        return self._active().sync(
-            force=force, verify=verify, batch=batch, vectors_s=vectors_s, progress=progress
-        )
+        return self._active().sync(**options)
 
     def purge(self) -> None:
         """Purge the builtin index, if it is open. qmd has no such operation."""

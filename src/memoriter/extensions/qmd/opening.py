@@ -40,7 +40,7 @@ def open_engine(
 
     def qmd() -> Engine:
         exports = Exports(sessions, chosen.folder / "sessions") if sessions else None
-        return QmdEngine.create(chosen, workspace, exports=exports, scope=scope)
+        return QmdEngine(chosen, workspace, exports=exports, scope=scope)
 
     return ENGINES.get(cache_key(settings.agent, (chosen, scope.scope)), qmd, builtin)
 

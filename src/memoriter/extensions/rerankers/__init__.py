@@ -1,7 +1,5 @@
 """Rerankers that people bring: a server with the `/rerank` interface, an ONNX folder, or a GGUF file."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _HERE = "memoriter.extensions.rerankers"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memoriter.config import Settings
 from memoriter.embedding import local
 from memoriter.errors import EmbedderUnavailable, EmbeddingError, first_line
 from memoriter.extensions.llama_cpp.gguf import answer_of, open_xllamacpp, read_header
@@ -14,9 +15,6 @@ from memoriter.extensions.rerankers.reading import OwnReranker
 from memoriter.extensions.rerankers.server import scores_of
 from memoriter.extensions.rerankers.settings import RerankerSettings
 from memoriter.extensions.vendors.embedder import client_library, shorten
-
-if TYPE_CHECKING:
-    from memoriter.config import Settings
 
 #: Tokens of a query with a text. Searches read a few lines around the match, so more are never needed.
 TOKENS = 512
@@ -97,7 +95,6 @@ class GgufScores:
         self._server: Any = open_xllamacpp(path, context, RANK_POOLING, extra="gguf")
 
     def __call__(self, query: str, texts: Sequence[str]) -> Iterator[float]:
-        """Yield the score of each text."""
         start = shorten(local.well_formed(query), QUERY_TOKENS)
         for text in texts:
             documents = [shorten(local.well_formed(text), TEXT_TOKENS)]

@@ -8,8 +8,9 @@ import math
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from memoriter.config import Settings
 from memoriter.errors import EmbedderUnavailable, EmbeddingError
 from memoriter.extensions.rerankers.reading import OwnReranker
 from memoriter.extensions.rerankers.settings import RerankerSettings
@@ -22,9 +23,6 @@ from memoriter.extensions.vendors.transport import (
     limit_body,
     to_error,
 )
-
-if TYPE_CHECKING:
-    from memoriter.config import Settings
 
 
 def open_server(settings: Settings) -> OwnReranker:
@@ -50,7 +48,6 @@ class Server:
         self._opener = urllib.request.build_opener(_NoRedirects)
 
     def __call__(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Return the score of each text."""
         query, *texts = (self._prepare(text) for text in (query, *texts))
         try:
             return scores_of(self._ask(query, texts), len(texts))

@@ -3,8 +3,6 @@
 The gateway shows its operations to people at `/docs`.
 """
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _COMMANDS = "memoriter.extensions.serving.commands"

@@ -5,38 +5,28 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.responses import HTMLResponse
 from starlette.types import Receive, Scope, Send
 
 from memoriter.server.http.app import openapi
-
-if TYPE_CHECKING:
-    from memoriter.server.http.gateway import Gateway
+from memoriter.server.http.gateway import Gateway, Mount
 
 #: Headers and the agent, which every operation has.
 _COMMON = ("agent", "X-Memoriter-Session", "X-Memoriter-Access")
 
 
-class ApiPage:
+class ApiPage(Mount):
     """The ASGI application of the route `/docs`."""
 
-    has_paths = False
-    methods: tuple[str, ...] = ("GET",)
+    methods = ("GET",)
 
     def __init__(self, gateway: Gateway) -> None:
         """Need nothing of the gateway: the operations are the same for everyone."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Show the page."""
         await HTMLResponse(render(openapi()))(scope, receive, send)
-
-    def shut_down(self) -> None:
-        """Do nothing. Requests are short."""
-
-    async def close(self) -> None:
-        """Do nothing. There is nothing to close."""
 
 
 def render(document: Mapping[str, Any]) -> str:

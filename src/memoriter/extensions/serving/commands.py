@@ -122,12 +122,11 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Create a token. It is shown once; only its digest is stored."""
-    from memoriter.memory import gateway_files
-    from memoriter.server.http.auth import Tokens
+    from memoriter.extensions.serving.operations import open_tokens
 
     settings = context.obj.settings()
-    with gateway_files(settings) as folder:
-        token, secret = Tokens(folder).create(access, agents=agents or (), name=name)
+    with open_tokens(settings) as known:
+        token, secret = known.create(access, agents=agents or (), name=name)
     for unknown in set(token.agents) - {settings.agent, *settings.gateway.agents}:
         sys.stderr.write(
             f"memoriter: Warning: the settings have no agent {unknown!r} yet (`gateway.agents`).\n"
@@ -141,11 +140,10 @@ def create(
 @token_app.command("list")
 def list_(context: typer.Context, as_json: Json = False) -> None:
     """List the tokens, without their secrets."""
-    from memoriter.memory import gateway_files
-    from memoriter.server.http.auth import Tokens
+    from memoriter.extensions.serving.operations import open_tokens
 
-    with gateway_files(context.obj.settings()) as folder:
-        tokens = Tokens(folder).list()
+    with open_tokens(context.obj.settings()) as known:
+        tokens = known.list()
     lines = [
         f"{one.id}  {one.access:5}  {', '.join(one.agents) or 'all agents'}  {one.name}".rstrip()
         for one in tokens
@@ -164,9 +162,8 @@ def revoke(
     as_json: Json = False,
 ) -> None:
     """Revoke a token. Takes effect on the next request."""
-    from memoriter.memory import gateway_files
-    from memoriter.server.http.auth import Tokens
+    from memoriter.extensions.serving.operations import open_tokens
 
-    with gateway_files(context.obj.settings()) as folder:
-        token = Tokens(folder).revoke(token_id)
+    with open_tokens(context.obj.settings()) as known:
+        token = known.revoke(token_id)
     render.show(as_json, {"revoked": token.id}, f"Revoked {token.id}.")

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.errors import BadArgument
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Arguments, Call, Shape, operation
 
 if TYPE_CHECKING:
-    from memoriter.memory import Memory
+    from memoriter.config import Settings
     from memoriter.server.http.auth import Tokens
 
 
@@ -38,13 +39,9 @@ class TokensResult(Shape):
 
 
 class CreateArguments(Arguments):
-    """Arguments of `tokens.create`."""
-
     name: str = Field(max_length=100, description="What the token is for.")
-    access: Literal["read", "write"] = Field(default="write", description="What the token permits.")
-    agents: list[str] = Field(
-        default=[], max_length=100, description="Only these agents. Empty: every agent."
-    )
+    access: Literal["read", "write"] = described("write", "What the token permits.")
+    agents: list[str] = described([], "Only these agents. Empty: every agent.", max_length=100)
 
 
 class CreatedResult(Shape):
@@ -55,8 +52,6 @@ class CreatedResult(Shape):
 
 
 class RevokeArguments(Arguments):
-    """Arguments of `tokens.revoke`."""
-
     id: str = Field(max_length=64, description="The id of the token.")
 
 
@@ -69,7 +64,7 @@ class RevokedResult(Shape):
 @operation("tokens.list", owner_only=True)
 def tokens(call: Call[NoArguments]) -> TokensResult:
     """List the tokens that programs use to call the gateway, without their secrets."""
-    with _tokens(call.memory) as known:
+    with open_tokens(call.memory.settings) as known:
         found = known.list()
     return TokensResult(tokens=[TokenJson.model_validate(token) for token in found])
 
@@ -83,7 +78,7 @@ def create(call: Call[CreateArguments]) -> CreatedResult:
         raise BadArgument(f"There is no agent {unknown[0]!r} here.", "agents")
     if not asked.name.strip():
         raise BadArgument("Give the token a name, so that you recognise it later.", "name")
-    with _tokens(call.memory) as known_tokens:
+    with open_tokens(settings) as known_tokens:
         token, secret = known_tokens.create(asked.access, agents=asked.agents, name=asked.name.strip())
     return CreatedResult(id=token.id, token=secret)
 
@@ -91,14 +86,15 @@ def create(call: Call[CreateArguments]) -> CreatedResult:
 @operation("tokens.revoke", read_only=False, destructive=True, owner_only=True)
 def revoke(call: Call[RevokeArguments]) -> RevokedResult:
     """Revoke a token. The next request with it is rejected."""
-    with _tokens(call.memory) as known:
+    with open_tokens(call.memory.settings) as known:
         return RevokedResult(revoked=known.revoke(call.arguments.id).id)
 
 
 @contextmanager
-def _tokens(memory: Memory) -> Iterator[Tokens]:
+def open_tokens(settings: Settings) -> Iterator[Tokens]:
+    """Open the tokens of a home."""
     from memoriter.memory import gateway_files
     from memoriter.server.http.auth import Tokens
 
-    with gateway_files(memory.settings) as folder:
+    with gateway_files(settings) as folder:
         yield Tokens(folder)

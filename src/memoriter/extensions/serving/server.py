@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -22,10 +21,7 @@ from memoriter.config import load as load_settings
 from memoriter.errors import MemoriterError, NotFound
 from memoriter.files.platform import is_alive
 from memoriter.server.http.auth import is_unspecified, make_private_folder, url_host, write_json
-from memoriter.server.http.gateway import Gateway
-
-if TYPE_CHECKING:
-    from memoriter.server.http.gateway import SettingsLoader
+from memoriter.server.http.gateway import Gateway, SettingsLoader
 
 log = logs.get("http.server")
 

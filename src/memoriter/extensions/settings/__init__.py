@@ -1,7 +1,5 @@
 """Commands that change the settings file (`config`, `collection`), and the names of settings in other programs."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _COMMANDS = "memoriter.extensions.settings.commands"

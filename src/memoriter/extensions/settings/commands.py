@@ -53,7 +53,8 @@ def add(
         check_collections({**collections, name: CollectionSettings(path=folder.resolve())})
     except ValueError as error:
         raise typer.BadParameter(f"{error}.") from error
-    change_collections(context.obj, lambda known: {**known, name: collection_value(folder, pattern, trust)})
+    value = collection_value(folder, pattern, trust)
+    change_names(context.obj, "collections", lambda known: {**known, name: value})
     with context.obj.memory() as memory:
         indexed = index_first(memory, wait=False, as_json=as_json)
         added = next(collection for collection in memory.notes.collections() if collection.name == name)
@@ -86,7 +87,7 @@ def remove(
         known = ", ".join(settings.collections)
         code = "collection.unknown" if known else "collection.none"
         raise NotFound(sentence(code, name=name, known=known))
-    change_collections(context.obj, lambda known: {key: value for key, value in known.items() if key != name})
+    change_names(context.obj, "collections", lambda known: {key: known[key] for key in known if key != name})
     settings = context.obj.settings()
     if name in settings.collections:
         raise ConfigError(f"{name} stays a collection, because {settings.origin('collections')} sets it.")
@@ -126,15 +127,15 @@ def collection_value(path: Path, pattern: str | None, trust: Trust) -> object:
     return {"path": str(path), **named} if named else str(path)
 
 
-def change_collections(
-    options: GlobalOptions, change: Callable[[dict[str, object]], dict[str, object]]
+def change_names(
+    options: GlobalOptions, key: str, change: Callable[[dict[str, object]], dict[str, object]]
 ) -> None:
-    """Change the collections in the owner's settings file."""
+    """Change a setting with names, such as `collections`, in the owner's settings file."""
     from memoriter.config.loading import owner_path
     from memoriter.extensions.settings.editing import change_value
 
     path = owner_path(options.config, options.arguments())
-    change_value(path, "collections", lambda known: change(known if isinstance(known, dict) else {}))
+    change_value(path, key, lambda known: change(known if isinstance(known, dict) else {}))
 
 
 # ---- settings -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import Field
 
+from memoriter.config.fields import described
 from memoriter.config.layers import WORKSPACE_FILE
 from memoriter.config.settings import Settings, keys
 from memoriter.errors import BadArgument
@@ -54,16 +55,12 @@ class SettingsResult(Shape):
     """The settings that the page offers."""
 
     settings: list[SettingJson] = Field(default=[])
-    path: str = Field(default="", description="The owner's settings file.")
+    path: str = described("", "The owner's settings file.")
 
 
 class SetArguments(Arguments):
-    """Arguments of `settings.set`."""
-
     key: str = Field(max_length=100, description="The name of the setting, from `settings.list`.")
-    value: str | None = Field(
-        default=None, max_length=100, description="The new value, as in YAML. Without it: the default."
-    )
+    value: str | None = described(None, "The new value, as in YAML. Without it: the default.", max_length=100)
 
 
 class SetResult(Shape):

@@ -1,7 +1,5 @@
 """The vector engine `sqlite-vec`: vectors in a table of the index's own database."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

@@ -6,39 +6,30 @@ A model wrote the memories, so they have the trust `agent`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter.extensions.importing import Source
-from memoriter.extensions.importing.writing import import_records
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
+from memoriter.extensions.importing.writing import Found, ProgramImporter
 
 #: Fields of a memory or a document that no other program has.
 MARKS = ("isLatest", "containerTags", "isStatic")
 
 
-class SupermemoryImporter:
-    """Imports memories and documents as entries."""
-
-    program = "supermemory"
-
-    def recognises(self, source: Source) -> bool:
-        """Return whether a record has a field of supermemory."""
-        return any(mark in record for record in source.members("memories", "documents") for mark in MARKS)
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import what is in force: neither forgotten nor replaced by a newer version."""
-        found = [record for record in source.members("memories", "documents") if _text(record)]
-        kept = [one for one in found if one.get("isLatest", True) and not one.get("isForgotten")]
-        left = len(found) - len(kept)
-        remarks = (f"Replaced and forgotten memories were left out: {left}.",) if left else ()
-        records = [_record(one) for one in kept]
-        return import_records(memory, self.program, source, records, remarks=remarks, dry_run=dry_run)
+def _recognises(source: Source) -> bool:
+    """Return whether a record has a field of supermemory."""
+    return any(mark in record for record in source.members("memories", "documents") for mark in MARKS)
 
 
-SUPERMEMORY = SupermemoryImporter()
+def _read(source: Source) -> Found:
+    """Return what is in force: neither forgotten nor replaced by a newer version."""
+    found = [record for record in source.members("memories", "documents") if _text(record)]
+    kept = [one for one in found if one.get("isLatest", True) and not one.get("isForgotten")]
+    left = len(found) - len(kept)
+    remarks = (f"Replaced and forgotten memories were left out: {left}.",) if left else ()
+    return Found(map(_record, kept), remarks=remarks)
+
+
+SUPERMEMORY = ProgramImporter("supermemory", _recognises, _read)
 
 
 def _text(record: Mapping[str, Any]) -> str:

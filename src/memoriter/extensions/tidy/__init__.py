@@ -4,8 +4,6 @@ Notes and transcripts of people are never changed. The resident process tidies o
 `tidy.nightly` is off.
 """
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 _COMMANDS = "memoriter.extensions.tidy.commands"

@@ -17,8 +17,8 @@ from memoriter.errors import ChatError, WriteError
 from memoriter.extensions.tidy.settings import TidySettings
 from memoriter.files.state import read_state, write_state
 from memoriter.llm.prompts import Prompt, ask
-from memoriter.memory import parts_of
-from memoriter.search.changes import RETIRED
+from memoriter.memory import Memory, parts_of
+from memoriter.search.changes import RETIRED, Judge
 from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from memoriter.entries.context import EntryContext
     from memoriter.extensions.tidy.pairs import Pair
     from memoriter.llm.chat import Chat
-    from memoriter.memory import Memory
-    from memoriter.search.changes import Judge
 
 #: The reader is unsure between this probability and `RETIRED`.
 UNLIKELY = 0.02

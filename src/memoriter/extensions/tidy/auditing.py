@@ -5,27 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from memoriter.background import check_cancelled
 from memoriter.entries.capture_rules import FOREIGN, INJECTION, QUESTION
 from memoriter.entries.collection import context_of
+from memoriter.entries.context import EntryContext
 from memoriter.entries.drafts import DAY
 from memoriter.entries.relation import relation
 from memoriter.entries.statement import statement
 from memoriter.extensions.tidy.pairs import Pair, is_readable, load_vectors, pairs_of, verdict_of
 from memoriter.extensions.tidy.planning import MAX_JUDGED, UNUSED_S, is_unused, known_since, undone_entries
-from memoriter.memory import parts_of
-from memoriter.records import TRUST_LEVELS, is_trusted_like
+from memoriter.memory import Memory, parts_of
+from memoriter.records import TRUST_LEVELS, Entry, is_trusted_like
 from memoriter.search.changes import NEAR, change
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.text.redaction import find_secrets, redact
 from memoriter.text.words import normal_form
-
-if TYPE_CHECKING:
-    from memoriter.entries.context import EntryContext
-    from memoriter.memory import Memory
-    from memoriter.records import Entry
 
 Kind = Literal["secret", "contradiction", "duplicate", "junk", "expired", "unused"]
 

@@ -7,6 +7,7 @@ What a pair means is decided as for a new statement (`entries.merge`).
 
 from __future__ import annotations
 
+import heapq
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ from memoriter.entries import merge
 from memoriter.entries.adding import draft_of
 from memoriter.entries.relation import relation
 from memoriter.entries.statement import statement
+from memoriter.entries.values import slot_words
 from memoriter.records import Entry, is_trusted_like
 from memoriter.search.changes import NEAR
 from memoriter.store.erasure import vector_hash
+from memoriter.text import query_terms
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
@@ -34,6 +37,8 @@ NEAREST = 3
 CERTAIN, NOT_DENIED = ("history.slot", "history.negation", "history.comparison", "history.trusted"), 0.5
 #: Number of entries that are compared with all others at once.
 BLOCK = 256
+#: Number of entries that are looked at for one shared word.
+MAX_SHARING = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ def pairs_of(
     for entry in entries:
         check_cancelled()
         words[_words_of(entry)].append(entry)
-    near = _nearest(context, entries, fresh, vectors)
+    near = _nearest(entries, fresh, vectors)
     for entry in fresh:
         check_cancelled()
         found: dict[str, tuple[Entry, float | None]] = {
@@ -88,12 +93,11 @@ def _words_of(entry: Entry) -> tuple[str, ...]:
 
 
 def _nearest(
-    context: EntryContext, entries: Sequence[Entry], fresh: Sequence[Entry], vectors: Mapping[str, Matrix]
+    entries: Sequence[Entry], fresh: Sequence[Entry], vectors: Mapping[str, Matrix]
 ) -> Iterator[Sequence[tuple[Entry, float | None]]]:
     """Yield the entries near each fresh one, nearest first."""
     if not vectors:
-        known = {entry.id: entry for entry in entries}
-        yield from (_sharing_words(context, entry, known) for entry in fresh)
+        yield from _sharing_words(entries, fresh)
         return
     have = [entry for entry in entries if entry.id in vectors]
     matrix = np.stack([vectors[entry.id] for entry in have])
@@ -113,12 +117,29 @@ def _best(cosines: Matrix, have: Sequence[Entry], entry: Entry) -> Sequence[tupl
 
 
 def _sharing_words(
-    context: EntryContext, entry: Entry, known: Mapping[str, Entry]
-) -> list[tuple[Entry, float | None]]:
-    """Return the entries that share rare words with one, for a memory without vectors."""
-    found = context.follower.healing(lambda: merge.cosines_near(context.follower, draft_of(entry), None))
-    near = (known.get(id_) for id_, _ in sorted(found))
-    return [(other, None) for other in near if other is not None and other.id != entry.id]
+    entries: Sequence[Entry], fresh: Sequence[Entry]
+) -> Iterator[Sequence[tuple[Entry, float | None]]]:
+    """Yield the entries that share rare words with each fresh one, for a memory without vectors."""
+    having = defaultdict[str, list[Entry]](list)
+    for entry in entries:
+        for term in set(query_terms(entry.text)):
+            having[term].append(entry)
+    for entry in fresh:
+        texts = (entry.text, slot_words(entry.text))
+        found = {other.id: other for text in texts for other in _sharing(having, text, entry)}
+        yield [(found[id_], None) for id_ in sorted(found)]
+
+
+def _sharing(having: Mapping[str, list[Entry]], text: str, entry: Entry) -> list[Entry]:
+    """Return the entries that share the most with a text. A word that many entries have says little."""
+    terms = sorted({*query_terms(text)} & having.keys(), key=lambda term: (len(having[term]), term))
+    known, shared = dict[str, Entry](), defaultdict[str, float](float)
+    for term in terms[: merge.MAX_LOOKUP_WORDS]:
+        for other in having[term][-MAX_SHARING:]:
+            known[other.id] = other
+            shared[other.id] += 1 / len(having[term])
+    near = heapq.nsmallest(merge.MAX_NEIGHBOURS + 1, known, key=lambda id_: (-shared[id_], id_))
+    return [known[id_] for id_ in near if id_ != entry.id][: merge.MAX_NEIGHBOURS]
 
 
 def load_vectors(context: EntryContext, entries: Sequence[Entry]) -> dict[str, Matrix]:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from memoriter.background import check_cancelled
 from memoriter.entries.drafts import DAY, MAX_TAGS, later
 from memoriter.errors import MemoriterError
-from memoriter.extensions.tidy.asking import model_of
-from memoriter.extensions.tidy.pairs import is_readable, load_vectors, pairs_of, verdict_of
+from memoriter.extensions.tidy.asking import Asked, model_of
+from memoriter.extensions.tidy.pairs import Verdict, is_readable, load_vectors, pairs_of, verdict_of
 from memoriter.records import IMPORTED, Entry
 from memoriter.search.when import ended_plan
 from memoriter.sentences import join
@@ -27,9 +27,7 @@ from memoriter.text.words import normal_form
 
 if TYPE_CHECKING:
     from memoriter.entries.context import EntryContext
-    from memoriter.extensions.tidy.asking import Asked
     from memoriter.extensions.tidy.auditing import AuditFinding
-    from memoriter.extensions.tidy.pairs import Verdict
     from memoriter.memory import Memory
 
 #: The author of the changes, in the history.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from memoriter.extensions.tidy.auditing import AuditFinding
 from memoriter.tools.entries import EntryJson, EventJson
 from memoriter.tools.tool import Shape
 
@@ -22,16 +23,6 @@ class StepJson(Shape):
     edits: list[EditJson]
 
 
-class FindingJson(Shape):
-    """Something about entries that is worth a look, and the command that fixes it."""
-
-    kind: str
-    ids: list[str]
-    texts: list[str]
-    why: str
-    fix: str
-
-
 class TidyResult(Shape):
     """What a run did, or would do."""
 
@@ -42,7 +33,7 @@ class TidyResult(Shape):
     steps: list[StepJson]
     left: int
     waiting: int
-    proposed: list[FindingJson]
+    proposed: list[AuditFinding]
     degraded: str | None
 
 
@@ -66,5 +57,5 @@ class AuditResult(Shape):
     """What is worth a look among the entries, the gravest first."""
 
     entries: int
-    findings: list[FindingJson]
+    findings: list[AuditFinding]
     degraded: str | None

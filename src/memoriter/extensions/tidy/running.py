@@ -12,22 +12,19 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter import logs
 from memoriter.entries.collection import context_of
+from memoriter.entries.context import EntryContext
 from memoriter.errors import StoreError
 from memoriter.extensions.tidy.auditing import propose
 from memoriter.extensions.tidy.planning import ACTOR, Step, TidyReport, make_plan
 from memoriter.extensions.tidy.settings import TidySettings
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
 from memoriter.records import Entry, EntryEvent
 from memoriter.sentences import join, sentence
 from memoriter.store.entry_store import Edit
-
-if TYPE_CHECKING:
-    from memoriter.entries.context import EntryContext
-    from memoriter.memory import Memory
 
 log = logs.get("tidy")
 

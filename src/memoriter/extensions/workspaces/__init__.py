@@ -1,7 +1,5 @@
 """Commands that set up folders of notes and give them names: `init` and `workspace`."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
 extension = Extension(

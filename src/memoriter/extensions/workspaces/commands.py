@@ -9,6 +9,7 @@ import typer
 
 from memoriter.cli import render
 from memoriter.cli.context import GlobalOptions, Json
+from memoriter.extensions.settings.commands import change_names
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -68,7 +69,7 @@ def add(
         check_collections({name: CollectionSettings(path=folder)})  # the same rules for names
     except ValueError as error:
         raise typer.BadParameter(f"{error}.") from error
-    _change(context.obj, lambda known: {**known, name: str(folder)})
+    change_names(context.obj, "workspaces", lambda known: {**known, name: str(folder)})
     is_new = not (folder / ".memoriter.yaml").exists()
     hint = f" It is not set up yet: run `memoriter init --workspace {name}`." if is_new else ""
     render.show(
@@ -79,10 +80,11 @@ def add(
 @app.command("use", epilog="Example: memoriter workspace use work")
 def use(context: typer.Context, name: Name, as_json: Json = False) -> None:
     """Make a workspace the default: commands outside of any workspace use it."""
+    from memoriter.config.loading import owner_path
     from memoriter.extensions.settings.editing import change_value
 
-    folder = _find(context.obj.settings(), name)
-    change_value(_settings_file(context.obj), "workspace", lambda _: str(folder))
+    folder, options = _find(context.obj.settings(), name), context.obj
+    change_value(owner_path(options.config, options.arguments()), "workspace", lambda _: str(folder))
     text = f"The default workspace is now {name}, {render.shorten_home(folder)}."
     render.show(as_json, {"name": name, "path": str(folder)}, text)
 
@@ -91,7 +93,7 @@ def use(context: typer.Context, name: Name, as_json: Json = False) -> None:
 def remove(context: typer.Context, name: Name, as_json: Json = False) -> None:
     """Remove a name. The folder, its notes and its index stay as they are."""
     folder = _find(context.obj.settings(), name)
-    _change(context.obj, lambda known: {key: value for key, value in known.items() if key != name})
+    change_names(context.obj, "workspaces", lambda known: {key: known[key] for key in known if key != name})
     text = f"{name} is no longer a name of {render.shorten_home(folder)}, which is unchanged."
     render.show(as_json, {"removed": name, "path": str(folder)}, text)
 
@@ -113,18 +115,3 @@ def _default(options: GlobalOptions) -> Path | None:
 
     # In the root no folder is a workspace, so only the settings count.
     return load(config=options.config, arguments=options.arguments(), cwd=Path("/")).workspace.resolve()
-
-
-def _change(options: GlobalOptions, change: object) -> None:
-    from memoriter.extensions.settings.editing import change_value
-
-    def apply(known: object) -> object:
-        return change(known if isinstance(known, dict) else {})  # type: ignore[operator]
-
-    change_value(_settings_file(options), "workspaces", apply)
-
-
-def _settings_file(options: GlobalOptions) -> Path:
-    from memoriter.config.loading import owner_path
-
-    return owner_path(options.config, options.arguments())

@@ -7,7 +7,6 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +21,7 @@ from memoriter.cli.folders import (
     saying_how_to_continue,
 )
 from memoriter.errors import NotFound, SourceError
-from memoriter.files.platform import sync_file
+from memoriter.files.platform import quote, sync_file
 
 if TYPE_CHECKING:
     from memoriter.config import Settings

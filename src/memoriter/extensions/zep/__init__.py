@@ -1,7 +1,7 @@
 """Zep and Graphiti: import of facts and messages."""
 
-from __future__ import annotations
-
 from memoriter.extension import Extension, Offer
 
-extension = Extension(name="zep", importers={"zep": Offer("memoriter.extensions.zep.facts:ZEP")})
+extension = Extension(
+    name="zep", importers={"zep": Offer("memoriter.extensions.zep.facts:ZEP", summary="Zep")}
+)

@@ -6,40 +6,30 @@ A model wrote the facts, so they have the trust `agent`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from memoriter.extensions.importing import Conversation, Said, Source, seconds, write_sessions
-from memoriter.extensions.importing.writing import import_records
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
+from memoriter.extensions.importing import Conversation, Said, Source, seconds
+from memoriter.extensions.importing.writing import Found, ProgramImporter
 
 LISTS = ("items", "edges", "facts", "messages")
 
 
-class ZepImporter:
-    """Imports facts that hold, and the messages of threads."""
-
-    program = "zep"
-
-    def recognises(self, source: Source) -> bool:
-        """Return whether a record is an edge of a graph, or a message of a thread."""
-        return any(_is_fact(one) or _is_message(one) for one in source.members(*LISTS))
-
-    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
-        """Import everything that is true today."""
-        found = source.members(*LISTS)
-        facts = [one for one in found if _is_fact(one)]
-        kept = [one for one in facts if not one.get("invalid_at") and not one.get("expired_at")]
-        left = len(facts) - len(kept)
-        remarks = (f"Facts that are no longer true were left out: {left}.",) if left else ()
-        steps = list(write_sessions(memory, source, self.program, _threads(found), dry_run=dry_run))
-        records = [_record(fact) for fact in kept]
-        return import_records(memory, self.program, source, records, steps, remarks, dry_run=dry_run)
+def _recognises(source: Source) -> bool:
+    """Return whether a record is an edge of a graph, or a message of a thread."""
+    return any(_is_fact(one) or _is_message(one) for one in source.members(*LISTS))
 
 
-ZEP = ZepImporter()
+def _read(source: Source) -> Found:
+    """Return the facts that are true today, and the messages of threads."""
+    found = source.members(*LISTS)
+    facts = [one for one in found if _is_fact(one)]
+    kept = [one for one in facts if not one.get("invalid_at") and not one.get("expired_at")]
+    left = len(facts) - len(kept)
+    remarks = (f"Facts that are no longer true were left out: {left}.",) if left else ()
+    return Found(map(_record, kept), _threads(found), remarks=remarks)
+
+
+ZEP = ProgramImporter("zep", _recognises, _read)
 
 
 def _is_fact(one: Mapping[str, Any]) -> bool:

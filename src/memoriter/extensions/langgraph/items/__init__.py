@@ -16,25 +16,17 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.background import Task, Workers
+from memoriter.embedding import Embedder
 from memoriter.errors import MemoriterError
 from memoriter.extensions.langgraph.items.index import ItemIndex, chunks_of
 from memoriter.extensions.langgraph.items.store import Item, ItemHit, ItemStore, Matching, Put
-from memoriter.memory import parts_of
-from memoriter.store.index import open_index
-from memoriter.store.item_schema import open_items_file
-from memoriter.store.opening import check_not_lost
+from memoriter.memory import Memory, parts_of
+from memoriter.store import Index
+from memoriter.store.protocol import Transactions
 from memoriter.store.vectors import find_engine
-
-if TYPE_CHECKING:
-    from memoriter.embedding import Embedder
-    from memoriter.memory import Memory
-    from memoriter.store import Index
-    from memoriter.store.protocol import Transactions
 
 __all__ = ["DelayedWork", "Items", "count_namespaces", "items_of"]
 
@@ -66,7 +58,7 @@ def _open_items(memory: Memory) -> Items:
     except BaseException:
         index.close()
         raise
-    return Items(settings.agent_folder, parts.embedder, database=database, index=index)
+    return Items(database, index, parts.embedder)
 
 
 def count_namespaces(memory: Memory) -> int | None:
@@ -79,24 +71,12 @@ def count_namespaces(memory: Memory) -> int | None:
 class Items:
     """The items of one agent."""
 
-    def __init__(
-        self,
-        folder: Path,
-        embedder: Embedder | None = None,
-        *,
-        engine: str = "scan",
-        clock: Callable[[], float] = time.time,
-        database: Transactions | None = None,
-        index: Index | None = None,
-    ) -> None:
+    def __init__(self, database: Transactions, index: Index, embedder: Embedder | None) -> None:
         from memoriter.embedding import Batched
 
-        self.clock = clock
-        index = index or open_index(folder / INDEX_FOLDER, engine=engine)
+        self.clock = time.time
         try:
-            if database is None:
-                check_not_lost(folder / "items.db", index, "texts")
-            self.store = ItemStore(database or open_items_file(folder / "items.db"))
+            self.store = ItemStore(database)
         except BaseException:
             index.close()
             raise

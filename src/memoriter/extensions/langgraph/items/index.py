@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from memoriter.embedding import Batched, Embedder
 from memoriter.extensions.langgraph.items.store import Item, ItemStore
 from memoriter.index.follow import Follower, Indexed
 from memoriter.notes.chunking import chunk_passages
@@ -18,9 +18,6 @@ from memoriter.search.search import MAX_QUERY_CHARS
 from memoriter.store import Filter, Index
 from memoriter.text import query_terms
 from memoriter.text.encoding import encodable
-
-if TYPE_CHECKING:
-    from memoriter.embedding import Batched, Embedder
 
 #: Minimum number of rows that each leg proposes.
 CANDIDATES = 64
@@ -65,13 +62,9 @@ class ItemIndex:
         self._weights = Weights()
         self.follower = Follower(ItemDocuments(store, clock), index, batched, name="items")
 
-    def follow(self) -> None:
-        """Index what changed."""
-        self.follower.follow()
-
     def scores(self, query: str, prefix: Sequence[str], ids: set[str], wanted: int) -> dict[str, float]:
         """Return the scores of items for a query, by id: at least as many as requested, if that many match."""
-        self.follow()
+        self.follower.follow()
         return self.follower.healing(lambda: self._scores(query, prefix, ids, wanted))
 
     def _scores(self, query: str, prefix: Sequence[str], ids: set[str], wanted: int) -> dict[str, float]:
@@ -81,7 +74,7 @@ class ItemIndex:
             meaning = vector_leg(self.index, self.embedder, text, limit=width, where=where)
             words = keyword_leg(self.index, terms, limit=width, where=where)
             cosines = complete(meaning, self.index, self.embedder, set(words.values), words.values)
-            by_row = total_scores(self._weights.legs(cosines, words.values))
+            by_row = total_scores(self._weights.legs(cosines, words))
             scores: dict[str, float] = {}
             for row, stored in self.index.chunks(sorted(by_row)).items():
                 item_id = stored.chunk.path.rpartition("/")[2]
@@ -98,7 +91,7 @@ class ItemIndex:
         Return False if another process reads at this moment, so that this has to be repeated.
         """
         names, seq = self.store.unfinished(), self.store.seq()
-        self.follow()
+        self.follower.follow()
         hashes = {name.partition(" ")[0] for name in names}
         batched = self.follower.embedder
         identity = batched.identity if batched else None

@@ -177,7 +177,7 @@ class ItemStore:
     def get(self, namespace: Sequence[str], key: str, *, now: float) -> Item | None:
         """Return the item with this name; None if it does not exist or has expired."""
         for name in dict.fromkeys((_name(namespace, key), (_pack(namespace), _encodable(key)))):
-            if found := self._items("namespace = ? and key = ?", name, now):
+            if found := self._items(f"{_ALIVE} and namespace = ? and key = ?", now, *name):
                 return found[0]
         return None
 
@@ -208,8 +208,8 @@ class ItemStore:
 
     def load(self, ids: Iterable[str], *, now: float) -> dict[str, Item]:
         """Return the items with these ids that exist, by id."""
-        wanted = (json.dumps(list(ids)),)
-        return {item.id: item for item in self._items("id in (select value from json_each(?))", wanted, now)}
+        clause = f"{_ALIVE} and id in (select value from json_each(?))"  # noqa: S608
+        return {item.id: item for item in self._items(clause, now, json.dumps(list(ids)))}
 
     def namespaces(self, *, now: float) -> list[tuple[str, ...]]:
         """Return every namespace that holds an item."""
@@ -219,19 +219,11 @@ class ItemStore:
 
     def expired(self, *, now: float) -> list[Item]:
         """Return the expired items."""
-        with self.database.read() as connection:
-            rows: Any = connection.execute(
-                f"select {_COLUMNS} from items where expires_at <= ?",  # noqa: S608
-                (now,),
-            )
-            return [_item(*row) for row in rows]
+        return self._items("expires_at <= ?", now)
 
-    def _items(self, clause: str, bound: tuple[str, ...], now: float) -> list[Item]:
+    def _items(self, clause: str, *bound: object) -> list[Item]:
         with self.database.read() as connection:
-            rows: Any = connection.execute(
-                f"select {_COLUMNS} from items where {_ALIVE} and {clause}",  # noqa: S608
-                (now, *bound),
-            )
+            rows: Any = connection.execute(f"select {_COLUMNS} from items where {clause}", bound)  # noqa: S608
             return [_item(*row) for row in rows]
 
     # ---- changing --------------------------------------------------------------------------------------------
@@ -318,18 +310,9 @@ class ItemStore:
 # ---- rows --------------------------------------------------------------------------------------------------------
 
 
-def _item(
-    item_id: str,
-    namespace: str,
-    key: str,
-    content: str,
-    texts: str,
-    created: float,
-    updated: float,
-    *time: Any,
-) -> Item:
+def _item(item_id: str, namespace: str, key: str, content: str, texts: str, *times: Any) -> Item:
     where = (tuple(json.loads(namespace)), key)
-    return Item(item_id, *where, json.loads(content), tuple(json.loads(texts)), created, updated, *time)
+    return Item(item_id, *where, json.loads(content), tuple(json.loads(texts)), *times)
 
 
 def _next_seq(connection: Connection) -> int:
