@@ -134,8 +134,8 @@ integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(OPENCODE) $(COP
 	$(BIN)/python -m pytest -m integration
 
 # Frameworks that do not fit into one environment with the others. Each is tested with its own types and classes.
-frameworks:  ## test the memory in Google ADK, LlamaIndex, Agent Framework, Strands and Hermes, each in its own environment
-	for name in google-adk llama-index-core agent-framework-core strands-agents hermes-agent; do \
+frameworks:  ## test the memory in Google ADK, LlamaIndex, Agent Framework, CrewAI, Strands and Hermes, each in its own environment
+	for name in google-adk llama-index-core agent-framework-core crewai strands-agents hermes-agent; do \
 	  $(PYTHON) -m venv .tools/frameworks/$$name && \
 	  .tools/frameworks/$$name/bin/pip install --quiet --disable-pip-version-check -e . pytest $$name && \
 	  .tools/frameworks/$$name/bin/python -m pytest -q -m integration --noconftest -c /dev/null --rootdir . -W default \

@@ -100,6 +100,17 @@ if sys.platform == "win32":
 
     Path.read_text, Path.write_text = read_text, write_text  # type: ignore[method-assign]
 
+    _symlink_to = Path.symlink_to
+
+    # Windows lets administrators and developers make links; Wine says that it has made one, and has not.
+    def symlink_to(self: Path, target: Path | str, target_is_directory: bool = False) -> None:
+        with contextlib.suppress(OSError):
+            _symlink_to(self, target, target_is_directory or (self.parent / target).is_dir())
+        if sys._getframe(1).f_code.co_filename.startswith(_TESTS) and not self.is_symlink():
+            pytest.skip("not on Windows: this user makes no symbolic links")
+
+    Path.symlink_to = symlink_to  # type: ignore[method-assign]
+
 
 def pytest_collection_finish() -> None:
     """Exclude the loaded modules from garbage collection. A full collection takes a second otherwise."""

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 
 CORE_LINES = 42_000
 CORE_FILES = 200
-ALL_LINES = 71_000
+ALL_LINES = 70_000
 MODULE_LINES = 450
 EXTENSION_LINES = 2_000
 #: Extensions that may be larger than the others.

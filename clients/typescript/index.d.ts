@@ -62,7 +62,11 @@ export interface Operations {
       remains: string[]
       entry: string | null
       seq: number | null
-      files: AboutFile[]
+      files: {
+        path: string
+        before: string
+        version: string
+      }[]
     }
   }
   /** Gather everything about a person, place, project or topic: entries in force and older ones, lines of notes and conversations, recalls, contradictions and changes. Other names of it are found too. */
@@ -83,7 +87,7 @@ export interface Operations {
       /** Recalls in which it went into a prompt. */
       recalls: Recall[]
       contradictions: Contradiction[]
-      changes: AboutChange[]
+      changes: LetterEvent[]
       degraded: string | null
     }
   }
@@ -233,9 +237,9 @@ export interface Operations {
       limit?: number
     }
     result: Always & {
-      changes: LetterChange[]
+      changes: Change[]
       next: number | null
-      /** Notes deleted in this time, on the first page for the owner. */
+      /** Notes and sessions deleted in this time, on the first page for the owner. */
       deleted: Deleted[]
     }
   }
@@ -320,7 +324,11 @@ export interface Operations {
       /** Which copies remain. */
       notCovered: string[]
       /** Lines of notes that are erased too. */
-      noteLines: NoteLine[]
+      noteLines: {
+        path: string
+        line: number
+        text: string
+      }[]
       /** Notes and sessions that still say it. */
       mentions: string[]
       /** Entries that may be meant, if none matched exactly. */
@@ -402,7 +410,11 @@ export interface Operations {
       /** Which copies remain. */
       notCovered: string[]
       /** Lines of notes that are erased too. */
-      noteLines: NoteLine[]
+      noteLines: {
+        path: string
+        line: number
+        text: string
+      }[]
       /** Notes and sessions that still say it. */
       mentions: string[]
       /** Entries that may be meant, if none matched exactly. */
@@ -454,6 +466,14 @@ export interface Operations {
       /** Conversations of ChatGPT and Claude. */
       sessions: ImportedSessions
       dryRun: boolean
+    }
+  }
+  /** List the programs whose exported files `entries.import` recognises. */
+  "entries.importers": {
+    arguments: Record<string, never>
+    result: Always & {
+      /** Their names, for people. */
+      programs: string[]
     }
   }
   /** List the entries that match every filter, a page at a time. A query finds at most 200 active entries by meaning and by keyword. Entries in other states match if they contain the words of the query. */
@@ -614,8 +634,18 @@ export interface Operations {
       fallback: boolean
       sizes: Sizes
       queue: Queue
-      findings: Finding[]
-      errors: HealthError[]
+      findings: ({
+        name: string
+        state: "ok" | "note" | "wrong"
+        text: string
+        fix: string
+      })[]
+      errors: {
+        at: number
+        level: string
+        logger: string
+        text: string
+      }[]
     }
   }
   /** List the agents of this home, and the programs on this machine that run one: whether each uses this memory, and when it last recalled and captured. */
@@ -704,7 +734,11 @@ export interface Operations {
       forgotten?: string[]
       covered?: string[]
       notCovered?: string[]
-      noteLines?: NoteLine[]
+      noteLines?: {
+        path: string
+        line: number
+        text: string
+      }[]
       mentions?: string[]
       candidates?: MemoryHit[]
       memories?: (MemoryHit | EntryToolsMemory)[]
@@ -861,7 +895,10 @@ export interface Operations {
       pending?: number
       rebuilt?: boolean
       seconds?: number
-      problems?: Problem[]
+      problems?: {
+        path: string
+        reason: string
+      }[]
       /** What is missing from this answer, and why. */
       degraded?: string | null
       healed?: string | null
@@ -885,7 +922,11 @@ export interface Operations {
       /** Which copies remain. */
       notCovered: string[]
       /** Lines of notes that are erased too. */
-      noteLines: NoteLine[]
+      noteLines: {
+        path: string
+        line: number
+        text: string
+      }[]
       /** Notes and sessions that still say it. */
       mentions: string[]
       /** Entries that may be meant, if none matched exactly. */
@@ -1073,25 +1114,33 @@ export interface Operations {
     }
     result: Always & NoteText
   }
-  /** Remove a note and keep its text for `cleanup.retention_days`, so that `notes.restore` can restore it. */
+  /** Remove a note, or a session that memoriter keeps. Its text is kept for `cleanup.retention_days`, so that `notes.restore` can restore it. Entries learned in a session stay. */
   "notes.remove": {
     arguments: {
-      /** The path of the note. */
+      /** The path of the note or session. */
       path: string
-      /** The version that was read. */
-      version: string
+      /** The version that was read. A session has none. */
+      version?: string
+      /** Only show what would be removed. */
+      dryRun?: boolean
     }
     result: Always & {
-      /** For `notes.restore`. */
+      /** For `notes.restore`. Empty for a dry run. */
       id: string
       path: string
       at: number
+      lines: number
+      session: string | null
+      /** Number of entries that were learned in the session. They stay. */
+      learned: number
+      /** Number of recalls for the session in the ledger. They stay. */
+      recalls: number
     }
   }
-  /** Restore a note that `notes.remove` removed. Nothing is changed if there is a note in its place. */
+  /** Restore what `notes.remove` removed. Nothing is changed if there is something else in its place. */
   "notes.restore": {
     arguments: {
-      /** The id of a deleted note, from `notes.remove` or `changes.list`. */
+      /** The id of what was deleted: from `notes.remove` or `changes.list`. */
       id: string
     }
     result: Always & NoteText
@@ -1131,7 +1180,17 @@ export interface Operations {
       days?: number
     }
     result: Always & {
-      days: Bucket[]
+      days: {
+        start: number
+        end: number
+        captured: number
+        superseded: number
+        forgotten: number
+        recalls: number
+        hits: number
+        tokens: number
+        entries: number
+      }[]
       /** Entries in force. */
       active: number
       /** Entries and notes that wait for the owner's approval. */
@@ -1323,25 +1382,6 @@ export interface Always {
   codes?: Record<string, unknown>
 }
 
-/** A change of an entry. */
-export interface AboutChange {
-  entryId: string
-  at: number
-  kind: string
-  by: string
-  /** What it said before. */
-  before?: string
-  /** What it said afterwards. */
-  after?: string
-}
-
-/** A file that was changed. */
-export interface AboutFile {
-  path: string
-  before: string
-  version: string
-}
-
 /** A line of a note or of a conversation. */
 export interface AboutLine {
   path: string
@@ -1399,20 +1439,15 @@ export interface Backup {
   at: number
 }
 
-/** Numbers of changes in one interval. */
-export interface Bucket {
-  start: number
-  end: number
-  captured: number
-  superseded: number
-  forgotten: number
-  recalls: number
-  /** Notes and entries that recalls added to prompts. */
-  hits: number
-  /** Tokens that recalls added to prompts. */
-  tokens: number
-  /** Entries in force today that were created before the end of the interval. */
-  entries: number
+/** One change. */
+export interface Change {
+  number: number
+  at: number
+  /** The number of its newest event, for `entries.undo`. */
+  seq: number
+  /** Whether `entries.undo` of its first entry reverts it. */
+  newest: boolean
+  events: LetterEvent[]
 }
 
 /** A statement that changed. */
@@ -1440,7 +1475,13 @@ export interface Considered {
   entered: boolean
   reason: string
   score: number
-  parts: Part[]
+  parts: {
+    name: string
+    value: number
+    weight: number
+    contribution: number
+    detail: string
+  }[]
   /** What entered the prompt, or what it says now if it did not enter. */
   text?: string
   /** What it says now, if that differs from what entered the prompt. */
@@ -1460,7 +1501,7 @@ export interface Contradiction {
   why: string
 }
 
-/** A note that the owner deleted and can restore. */
+/** A note or session that the owner deleted and can restore. */
 export interface Deleted {
   id: string
   path: string
@@ -1558,7 +1599,13 @@ export interface ExplainedHit {
   newer?: string
   /** The days that it was planned for. They have passed. */
   planned?: string
-  parts?: Part[]
+  parts?: {
+    name: string
+    value: number
+    weight: number
+    contribution: number
+    detail: string
+  }[]
   matched?: string[]
   chunkId?: string
   /** The type of an entry. */
@@ -1581,15 +1628,6 @@ export interface FileInput {
   version: string
 }
 
-/** One check and its result. */
-export interface Finding {
-  name: string
-  state: "ok" | "note" | "wrong"
-  text: string
-  /** How to fix it; empty if nothing has to be done. */
-  fix: string
-}
-
 /** An entry that the owner may want to forget. */
 export interface Forget {
   id: string
@@ -1603,14 +1641,6 @@ export interface Freshness {
   behind: number | null
   lastSync: number | null
   watching: string | null
-}
-
-/** One warning or error from the log. */
-export interface HealthError {
-  at: number
-  level: "warning" | "error" | "critical"
-  logger: string
-  text: string
 }
 
 /** A hit. */
@@ -1670,20 +1700,10 @@ export interface ImportedSessions {
   files: AddedSession[]
 }
 
-/** One change. */
-export interface LetterChange {
-  number: number
-  at: number
-  /** The number of its newest event, for `entries.undo`. */
-  seq: number
-  /** Whether `entries.undo` of its first entry reverts it. */
-  newest: boolean
-  events: LetterEvent[]
-}
-
 /** What happened to one entry. */
 export interface LetterEvent {
   entryId: string
+  at: number
   kind: string
   by: string
   note: string
@@ -1714,13 +1734,6 @@ export interface MemoryHit {
   level: "high" | "medium" | "low" | null
 }
 
-/** A line of a note. */
-export interface NoteLine {
-  path: string
-  line: number
-  text: string
-}
-
 /** The whole text of a note. */
 export interface NoteText {
   path: string
@@ -1743,17 +1756,6 @@ export interface NotesFile {
   title: string
 }
 
-/** One term of a score. */
-export interface Part {
-  /** vector, keyword, context, date, importance, … */
-  name: string
-  value: number
-  weight: number
-  /** Its share of the score. All shares add up to the score. */
-  contribution: number
-  detail: string
-}
-
 /** One place to change. */
 export interface PlaceInput {
   /** The id of an entry, or the path of a file. */
@@ -1764,12 +1766,6 @@ export interface PlaceInput {
   line?: number
   /** What it should say. Without it: forget. */
   new?: string
-}
-
-/** A file that could not be indexed. */
-export interface Problem {
-  path: string
-  reason: string
 }
 
 /** A statement of a profile. */

@@ -83,7 +83,10 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--seed", type=int, help="Run one round with this seed, to reproduce a failure.")
     options.add_argument("--number", type=int, default=0, help="The number of that round (default: 0).")
     options.add_argument(
-        "--state", type=Path, default=STATE, help="Folder of the results (default: build/soak)."
+        "--state",
+        type=lambda path: Path(path).absolute(),  # hosts name transcripts by their whole paths
+        default=STATE,
+        help="Folder of the results (default: build/soak).",
     )
     return options
 

@@ -143,12 +143,14 @@ def run(task: Task) -> Round:
     """Ask a gateway for some minutes."""
     done, home = Round(), Home(task.folder / "home").create()
     (home.workspace / "MEMORY.md").write_text("# Memory\n\nThe heron stands in the marsh.\n")
-    until = time.monotonic() + (10.0 if task.short else DURATION_S)
     with gateway(home) as (address, token):
+        until = time.monotonic() + (10.0 if task.short else DURATION_S)
         while time.monotonic() < until:
             examples = 3 if task.short else EXAMPLES
             answers = ask_everything(address, token, examples=examples, on_failure=done.fail, until=until)
             _count(done, answers.values())
+    if not done.counts.get("requests"):
+        done.fail("no request was sent")
     errors = [
         line for line in (home.root / "gateway.log").read_text().splitlines() if '"level": "error"' in line
     ]

@@ -24,6 +24,7 @@ Memoriter = Callable[..., Ran]
 CLAUDE = """#!/bin/sh
 echo "$@" >> "$HOME/calls"
 if [ -e "$HOME/broken" ]; then echo "✘ The marketplace is broken." >&2; exit 1; fi
+if [ -e "$HOME/removed" ]; then echo "✘ Failed to remove: \"$3\" not found in installed plugins" >&2; exit 1; fi
 """
 
 
@@ -145,6 +146,20 @@ def test_a_failure_of_claude_code_is_one_sentence(memoriter: Memoriter, tmp_path
     assert (done.code, done.output) == (1, b"")
     (line,) = done.error.decode().splitlines()
     assert line.endswith("--scope user` failed: The marketplace is broken.")
+
+
+def test_a_plugin_that_was_removed_in_claude_code_is_uninstalled(
+    memoriter: Memoriter, tmp_path: Path
+) -> None:
+    memoriter("install", "claude-code")
+    folder = tmp_path / "user" / ".memoriter" / "claude-code" / "memoriter"
+    (tmp_path / "user" / "broken").touch()
+    assert memoriter("uninstall", "claude-code").code == 1
+    assert folder.is_dir()
+    (tmp_path / "user" / "broken").rename(tmp_path / "user" / "removed")
+    done = memoriter("uninstall", "claude-code")
+    assert (done.code, done.error) == (0, b"")
+    assert not folder.exists()
 
 
 def test_without_claude_code_the_message_says_what_to_enter(memoriter: Memoriter, tmp_path: Path) -> None:

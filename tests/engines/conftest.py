@@ -33,7 +33,7 @@ def open_qmd(standin: StandIn, workspace: Path, tmp_path: Path) -> Iterator[Open
         schedule = schedule or UpdateSchedule(debounce_s=0, wait_s=10)
         chosen = replace(base, schedule=schedule, **settings)
         more = {} if clock is None else {"clock": clock}
-        engine = QmdEngine.create(chosen, Workspace(workspace, extra_paths=chosen.extra_paths), **more)
+        engine = QmdEngine(chosen, Workspace(workspace, extra_paths=chosen.extra_paths), **more)
         opened.append(engine)
         return engine
 

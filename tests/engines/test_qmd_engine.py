@@ -266,7 +266,7 @@ def test_a_session_outside_the_scope_gets_no_hits_and_starts_no_program(
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command))
     scope = ScopeCheck(Scope((ScopeRule("allow", chat_type="direct"),)))
-    engine = QmdEngine.create(settings, Workspace(workspace), scope=scope)
+    engine = QmdEngine(settings, Workspace(workspace), scope=scope)
     before = len(standin.calls())
     answer = engine.search(Query("heron", session="agent:main:telegram:group:42"))
     assert answer == Answer((), provider="qmd", model="bm25", citations=False)
@@ -277,7 +277,7 @@ def test_a_session_outside_the_scope_gets_no_hits_and_starts_no_program(
 def test_an_allowed_group_gets_no_citations(note, workspace, standin, tmp_path) -> None:
     note("memory/a.md", "heron\n")
     settings = QmdSettings(tmp_path / "qmd", workspace, command=str(standin.command), timeout_s=20)
-    engine = QmdEngine.create(settings, Workspace(workspace), scope=ScopeCheck(Scope((), "allow")))
+    engine = QmdEngine(settings, Workspace(workspace), scope=ScopeCheck(Scope((), "allow")))
     answer = engine.search(Query("heron", session="agent:main:telegram:group:42"))
     assert (answer.citations, places(answer)) == (False, [None])
     engine.close()

@@ -37,7 +37,7 @@ def test_sessions_are_found_at_the_line_numbers_of_the_transcript(note, workspac
         timeout_s=20,
         schedule=UpdateSchedule(debounce_s=0, wait_s=10),
     )
-    engine = QmdEngine.create(settings, Workspace(workspace), exports=exports)
+    engine = QmdEngine(settings, Workspace(workspace), exports=exports)
     hit = engine.search(Query("marsh")).hits[0]
     assert (hit.path, hit.source, hit.trust) == ("sessions/one.jsonl", "sessions", "untrusted")
     assert (hit.start_line, hit.end_line) == (2, 3)

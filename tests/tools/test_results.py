@@ -87,6 +87,7 @@ CALLS: list[tuple[str, dict[str, object]]] = [
     ("about.undo", {"files": [{"path": "memory/herons.md", "before": "# Herons\n", "version": EMPTY}]}),
     ("inbox.proposals", {}),
     ("inbox.foresee", {"id": "no such"}),
+    ("entries.importers", {}),
     ("changes.list", {}),
     ("changes.list", {"kind": "update", "by": "owner", "limit": 1}),
     ("letter.get", {}),

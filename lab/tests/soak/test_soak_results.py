@@ -43,6 +43,10 @@ def test_rounds_are_repeated_until_the_target_and_continue_after_a_restart(tmp_p
     assert Results(tmp_path).of(part()) == []
 
 
+def test_the_folder_of_the_state_does_not_depend_on_the_working_directory() -> None:
+    assert program.parser().parse_args(["--state", "build/soak"]).state == Path.cwd() / "build/soak"
+
+
 def test_a_broken_round_is_a_failure(tmp_path: Path) -> None:
     done = program.once(part(broken=True), 1, options(tmp_path))
     assert [failure.splitlines()[-1] for failure in done.failures] == ["ValueError: the harness is broken"]
