@@ -357,26 +357,27 @@ def test_a_newer_line_in_another_language_needs_no_words_in_common() -> None:
     assert [one.snippet for one in found] == [told.snippet, old.snippet]
 
 
-def test_of_two_lines_that_answer_a_newer_one_that_is_hardly_a_change_is_not_first_if_it_answers_less() -> (
-    None
-):
-    old = hit("Redis is the cache and rate limiter of the backend", "2026-03-01")
-    told = hit("Redis is a jazz pianist in the novel", "2026-07-01", "memory/b.md")
+@pytest.mark.parametrize(
+    ("change", "leads", "trails"), [(0.05, 2.0, 1.0), (0.5, -6.0, -8.0), (0.9, -13.0, -16.0)]
+)
+def test_the_surer_the_change_the_better_the_older_line_must_answer_to_stay_first(
+    change: float, leads: float, trails: float
+) -> None:
+    old = hit("Theo painted the boat", "2026-03-01")
+    told = hit("The boat lies in Kappeln", "2026-07-01", "memory/b.md")
     newer = replace(
         told,
-        explain=Explanation("similar", (Part("vector", 0.7, 1.0, 0.7), Part("keyword", 0.5, 1.0, 0.5))),
+        explain=Explanation("similar", (Part("vector", 0.6, 1.0, 0.6), Part("keyword", 0.1, 1.0, 0.1))),
     )
 
-    def order(logit: float) -> list[str]:
-        logits = {old.snippet: 3.0, told.snippet: logit}
+    def first(lead: float) -> str:
+        logits = {old.snippet: 0.0, told.snippet: lead}
         lookup = Lookup(
-            contradicts, lambda _line, _hit: [newer], Certain(0.4), lambda _query, line: logits[line]
+            contradicts, lambda _line, _hit: [newer], Certain(change), lambda _query, line: logits[line]
         )
-        return [one.snippet for one in refresh("what are we using Redis for?", (old, told), lookup)]
+        return refresh("who painted the boat?", (old, told), lookup)[0].snippet
 
-    assert order(1.0) == [old.snippet, told.snippet]
-    assert order(2.0) == [told.snippet, old.snippet]
-    assert order(-1.0) == [told.snippet, old.snippet]
+    assert (first(leads), first(trails)) == (told.snippet, old.snippet)
 
 
 def test_a_newer_line_that_only_comes_along_pushes_no_sure_hit_down() -> None:

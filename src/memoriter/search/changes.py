@@ -35,14 +35,13 @@ TOKENS = 128
 #: The least probability that retires a statement, and the least one if the newer statement announces a change. Fewer
 #: than one in a hundred pairs that stand have it, of those in `lab.evals.changes`, `lab.evals.merge` and of scenes.
 RETIRED, ANNOUNCED = 0.981, 0.9
-#: The least probability of a change that an audit reports, and that puts a newer line first without a look at answers.
+#: The least probability of a change that an audit reports.
 PROBABLE = 0.92
-#: The least probability (`about_the_same`) that brings a newer line along, that puts it before the older one, and that
-#: makes the newest of several lines stand for all, and that a line must have to retire another.
-BESIDE, FIRST, SAME, CERTAIN = 0.15, 0.5, 0.5, 0.7
-#: The judge rules out a change below the first probability: the newer line may come along, but not first. Below
-#: `PROBABLE`, it does not come first if both lines answer the question, and its logit is lower by more than the second.
-RULED_OUT, AS_WELL = 0.1, 1.5
+#: The least probability (`about_the_same`) that brings a newer line along, that makes the newest of several lines stand
+#: for all, and that a line must have to retire another.
+BESIDE, SAME, CERTAIN = 0.15, 0.5, 0.7
+#: The weights of `comes_first`: the log odds that two lines are about the same, the words of a change, the constant.
+FIRST = (4.0, 1.0, 2.0)
 #: The weights of `about_the_same`: cosine, words in common, whether it is the nearest line, how much nearer than the
 #: next one, whether it is a hit too, whether it is the best other hit, log odds of the judge, and the constant.
 #: `python -m lab.evals.updates --fit` fits them on development halves of the sets.
@@ -106,9 +105,25 @@ def about_the_same(features: Sequence[float], chance: float) -> float:
     ``features`` are those of its neighbourhood, as `WEIGHTS` lists them. Neighbourhood tells which line a statement is
     about, and the probability that the judge gives tells whether it changes anything.
     """
-    odds = math.log(max(chance, 1e-9) / max(1 - chance, 1e-9))
-    values = (*features, max(-MAX_LOG_ODDS, min(MAX_LOG_ODDS, odds)), 1.0)
+    values = (*features, _odds(chance), 1.0)
     return 1 / (1 + math.exp(-sum(weight * value for weight, value in zip(WEIGHTS, values, strict=True))))
+
+
+def comes_first(about: float, chance: float, lead: float, *, announced: bool) -> bool:
+    """Return whether a newer line comes before an older one about the same thing.
+
+    ``about`` and ``chance`` are the probabilities of `about_the_same` and of the judge, and ``lead`` says by how many
+    logits the newer line answers the question better. It counts half if the judge is sure. "Who painted the boat?" is
+    answered by the older line if the newer one says where the boat lies.
+    """
+    same, words, constant = FIRST
+    lead *= 1 - max(0.0, _odds(chance)) / MAX_LOG_ODDS / 2
+    return same * _odds(about) + lead + words * announced + constant > 0
+
+
+def _odds(probability: float) -> float:
+    odds = math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))
+    return max(-MAX_LOG_ODDS, min(MAX_LOG_ODDS, odds))
 
 
 def _shared_ends(one: str, other: str) -> float:

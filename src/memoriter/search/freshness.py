@@ -6,9 +6,10 @@ contradicts an older one by its words replaces it.
 A statement that changes something often shares no word with the question: "where do I work?" finds where the person
 worked before, not "left Tidewater for Halden". Therefore the lines nearest to each of the first hits are looked up by
 their vectors, and a judge (`memoriter.search.changes`) reads the plausible ones together with the hit. If it is sure,
-the older line is marked. A newer line that is probably about the same thing comes first, and one that may be comes
-along. A newer line that is trusted less comes along behind the older one and never replaces it. One that is not near
-must answer the question, as far as the reranker can tell: new brake pads do not change the frame number of a bike.
+the older line is marked. A newer line that is probably about the same thing comes first, unless the older one answers
+the question much better. One that may be about it comes along. A newer line that is trusted less comes along behind the
+older one and never replaces it. One that is not near must answer the question, as far as the reranker can tell: new
+brake pads do not change the frame number of a bike.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time, and entries
 have theirs. Where that does not tell, the sentence that announces a change is the newer one. A question about the past
@@ -27,10 +28,8 @@ from itertools import combinations, islice
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.search.changes import (
     ACROSS,
-    AS_WELL,
     BESIDE,
     CERTAIN,
-    FIRST,
     MARKED,
     MIN_COSINE,
     NEAR,
@@ -38,8 +37,6 @@ from memoriter.search.changes import (
     NEWS,
     NO_NEIGHBOUR,
     PLAUSIBLE,
-    PROBABLE,
-    RULED_OUT,
     SAME,
     TELLS,
     UNSURE,
@@ -48,6 +45,7 @@ from memoriter.search.changes import (
     announces_change,
     answers_by_change,
     change,
+    comes_first,
 )
 from memoriter.search.rank import NEAR_WORDS
 from memoriter.search.when import past_question
@@ -222,7 +220,7 @@ def _chase(
             about = about_the_same(near.features, chance)
             if kind == "retired" and about >= CERTAIN and is_near and _may_replace(near.new, near.old):
                 replaced.setdefault(_number_of(near.old, first), _number_of(near.new, first))
-            needed = TELLS if kind and about >= FIRST else 0
+            needed = TELLS if kind and about >= SAME else 0
             if about >= BESIDE and (near.nearness >= NEARBY or lookup.answer(query, wanted) > needed):
                 likely.append((about, near, chance))
         same = [one for one in likely if one[0] >= SAME] or sorted(likely, key=lambda one: -one[0])[:1]
@@ -230,14 +228,16 @@ def _chase(
             about, near, chance = max(same, key=lambda one: (one[1].new.day, one[0]))
             old, new = _number_of(near.old, first), _number_of(near.new, first)
             if old not in replaced | newer | beside:
-                comes_first = about >= FIRST and chance >= RULED_OUT and near.nearness >= NEAR
-                if comes_first and chance < PROBABLE:
-                    newest, oldest = (lookup.answer(query, one.line) for one in (near.new, near.old))
-                    comes_first = newest <= 0 or newest > oldest - AS_WELL
-                (newer if comes_first and _may_replace(near.new, near.old) else beside)[old] = new
+                may_lead = near.nearness >= NEAR and _may_replace(near.new, near.old)
+                (newer if may_lead and _leads(query, near, lookup.answer, about, chance) else beside)[old] = new
         successor = (newer | replaced).get(number, number)
         numbers += [successor] if not past and successor not in numbers else []
     return newer, beside
+
+
+def _leads(query: str, near: Near, answer: Answer, about: float, chance: float) -> bool:
+    lead = answer(query, near.new.line) - answer(query, near.old.line)
+    return comes_first(about, chance, lead, announced=announces_change(near.new.line))
 
 
 def chased(first: Sequence[Statement], *, past: bool) -> list[int]:
