@@ -52,7 +52,7 @@ ACROSS = 0.25
 MAX_LOG_ODDS, NO_NEIGHBOUR = 7.0, 0.2
 #: A pair is read only if it would be about the same with this probability of the judge, and has this cosine. Four in
 #: five have not.
-PLAUSIBLE, MIN_COSINE = 0.8, 0.3
+PLAUSIBLE, MIN_COSINE = 0.65, 0.3
 #: Two statements that share this part of the longer one at their ends differ in one value: "I like tea" and "I like
 #: jazz". The reader believes too often that there is only one, so it does not decide.
 FRAME = 0.34

@@ -26,6 +26,8 @@ TOKENIZER_VERSION = 2
 
 #: Characters of a query that are used.
 MAX_QUERY = 4096
+#: Characters up to which a text is split faster than searched for the start of each term.
+SHORT = 600
 
 # Han with extensions and compatibility forms, kana without the middle dot, Hangul syllables.
 CJK = "々〇ぁ-ゖゝ-ゟァ-ヺー-ヿ\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003347f"
@@ -67,12 +69,12 @@ def token_set(text: str) -> frozenset[str]:
 
 
 def terms_in(text: str, terms: Collection[str]) -> Set[str]:
-    """Return the terms that are tokens of a text. Only the words that may give one of them are split into tokens.
+    """Return the terms that are tokens of a text. Of a long one, only words that may give a term are split into tokens.
 
     >>> sorted(terms_in("She studies the routes of buses", ["study", "bus", "bu", "map"]))
     ['bus', 'study']
     """
-    if not text.isascii() or not all(term.isascii() and term.isalpha() for term in terms):
+    if len(text) <= SHORT or not text.isascii() or not all(term.isascii() and term.isalpha() for term in terms):
         return token_set(text).intersection(terms)
     spaced, lower = _spaced(text)
     found = set[str]()
