@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from memoriter.errors import EditConflict, WriteError
 from memoriter.files import edits
-from memoriter.files.platform import is_private
+from memoriter.files.platform import is_private, make_private
 
 
 @pytest.fixture
@@ -49,6 +49,13 @@ def test_the_mode_of_a_note_is_kept_under_any_umask(note: Path) -> None:
     finally:
         os.umask(before)
     assert stat.S_IMODE(note.stat().st_mode) == 0o640
+
+
+def test_a_note_that_only_its_owner_can_read_stays_so(note: Path) -> None:
+    note.chmod(0o644)
+    make_private(note)
+    edits.append(note, "grey\n")
+    assert (note.read_text(), is_private(note)) == ("# Herons\ngrey\n", True)
 
 
 def test_line_endings_and_a_missing_last_one_are_kept(note: Path) -> None:

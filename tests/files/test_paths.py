@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -117,13 +118,10 @@ def test_a_link_to_a_folder_is_refused(system: str, tmp_path: Path) -> None:
     for make in (False, True):
         with pytest.raises(PathRefused) as refused, open_folder(tmp_path / "root", ("link",), make=make):
             pass
-        expected = (
-            "'link' is a symbolic link. Links are not followed." if "other" in system else f"'link' {LINK}"
-        )
-        assert message(refused.value) == expected
+        assert message(refused.value) == f"'link' {LINK}"
 
 
-def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
+def test_a_file_is_not_a_folder(system: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(PathRefused) as refused, open_folder(tmp_path, ("file",)):
         pass
@@ -222,7 +220,7 @@ def test_a_missing_file_a_folder_and_a_socket_are_not_read(system: str, tmp_path
 def test_another_error_names_its_reason() -> None:
     error = paths._file_error(PermissionError(13, "Permission denied"))
     assert (type(error), message(error)) == (SourceError, "The file cannot be read: permission denied.")
-    for code in (20, 31, 40):  # ENOTDIR, EMLINK (FreeBSD's answer to a link), ELOOP
+    for code in (errno.ENOTDIR, errno.EMLINK, errno.ELOOP):  # EMLINK is FreeBSD's answer to a link
         assert type(paths._file_error(OSError(code, "x"))) is PathRefused
         assert type(paths._folder_error(OSError(code, "x"), "a")) is PathRefused
         assert "Links are not followed" in message(paths._folder_error(OSError(code, "x"), "a"))

@@ -51,7 +51,7 @@ class RecordingFolder:
         self.depth -= 1
         found = files_of(Path(self.root))
         for path in {*found, *self.stored}:
-            if any(path == named or path.startswith(f"{named}/") for named in paths):
+            if any(Path(path).is_relative_to(named) for named in paths):
                 self.stored.pop(path, None)
                 if path in found:
                     self.stored[path] = found[path]

@@ -54,7 +54,7 @@ def write_beside(path: Path, pieces: Iterable[bytes], *, mode: int = 0o600) -> P
         raise
     try:
         with os.fdopen(descriptor, "wb") as file:
-            temporary.chmod(mode)  # regardless of the umask
+            platform.set_mode(temporary, mode)
             for piece in pieces:
                 file.write(piece)
             file.flush()

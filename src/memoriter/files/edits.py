@@ -25,7 +25,14 @@ from memoriter.files import shared
 from memoriter.files.durable import write_beside
 from memoriter.files.locks import LOCK_WAIT_S, file_lock
 from memoriter.files.paths import open_resolved
-from memoriter.files.platform import open_plain, rename_without_replacing, replace, sharing, sync_path
+from memoriter.files.platform import (
+    mode_of,
+    open_plain,
+    rename_without_replacing,
+    replace,
+    sharing,
+    sync_path,
+)
 from memoriter.sentences import sentence
 
 __all__ = ["append", "digest", "move", "read", "remove", "sweep", "update", "write"]
@@ -206,7 +213,7 @@ def _replace(note: Path, path: Path, old: bytes | None, new: bytes) -> bool:
 
 def _mode(note: Path) -> int:
     try:
-        return stat.S_IMODE(note.stat().st_mode)
+        return mode_of(note)
     except FileNotFoundError:
         return NEW_FILE_MODE
 

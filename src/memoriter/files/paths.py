@@ -18,6 +18,7 @@ from pathlib import Path
 
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files import platform
+from memoriter.files.durable import make_folder
 
 #: Bytes of one part of a path. This leaves room for the suffix of a temporary file.
 MAX_NAME_BYTES = 200
@@ -103,14 +104,17 @@ def _inner(folder: int, name: str, *, make: bool) -> int:
 
 def _checked_folder(root: Path, parts: Sequence[str], *, make: bool) -> Path:
     folder = root.resolve()
-    for part in parts:
+    for part in ("", *parts):
         folder /= part
-        if make:
-            folder.mkdir(mode=0o700, exist_ok=True)
-        if folder.is_symlink() or not platform.same_path(str(folder.resolve()), str(folder)):
-            raise PathRefused(f"{part!r} is a symbolic link. Links are not followed.")
-        if not folder.is_dir():
-            raise NotFound(f"The folder {part!r} does not exist.")
+        try:
+            if make and part:
+                with contextlib.suppress(FileExistsError):
+                    make_folder(folder)
+            found = folder.lstat()
+        except OSError as error:
+            raise _folder_error(error, part or root.name) from error
+        if not stat.S_ISDIR(found.st_mode) or not platform.same_path(str(folder.resolve()), str(folder)):
+            raise _folder_error(OSError(errno.ELOOP, "a link"), part or root.name)
     return folder
 
 

@@ -235,6 +235,15 @@ if sys.platform == "win32":
         except win32security.error:
             return  # a disk without access lists
 
+    def mode_of(path: str | Path) -> int:
+        """Return the mode of a file for `set_mode`. Windows has none, so it says who can use the file."""
+        return 0o600 if is_private(path) and not is_private(os.path.dirname(path)) else 0o666  # noqa: PTH120
+
+    def set_mode(path: str | Path, mode: int) -> None:
+        """Set the mode of a file, whatever the umask. On Windows, a file that others cannot read is made private."""
+        if mode & 0o077 == 0:
+            make_private(path)
+
 else:
 
     def is_own(path: str | Path) -> bool:
@@ -249,6 +258,14 @@ else:
     def make_private(path: str | Path) -> None:
         """Let only this user use a file or a folder."""
         os.chmod(path, 0o700 if os.path.isdir(path) else 0o600)  # noqa: PTH101, PTH112
+
+    def mode_of(path: str | Path) -> int:
+        """Return the mode of a file."""
+        return os.stat(path).st_mode & 0o7777  # noqa: PTH116
+
+    def set_mode(path: str | Path, mode: int) -> None:
+        """Set the mode of a file, whatever the umask."""
+        os.chmod(path, mode)  # noqa: PTH101
 
 
 def how_to_make_private(path: str | Path) -> str:

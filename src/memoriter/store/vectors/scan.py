@@ -243,8 +243,6 @@ class VectorScan(VectorIndex):
 
     def purge(self, identity: Identity) -> None:
         """Delete the side files and the vectors in memory. Both are rebuilt from the existing rows."""
-        with self._lock:
-            self._state = None
         self._point(None)
         if not remove_others(self._folder, None):
             raise StoreUnavailable("Another process has old files of vectors open.")
@@ -276,6 +274,8 @@ class VectorScan(VectorIndex):
             connection.execute("delete from meta where key = ?", (POINTER,))
             if pointer is not None:
                 connection.execute("insert into meta(key, value) values(?, ?)", (POINTER, pointer))
+        with self._lock:
+            self._state = None
         remove_others(self._folder, pointer)
 
 

@@ -15,6 +15,7 @@ import json
 import math
 import os
 import shutil
+import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -293,6 +294,9 @@ def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Id
             return None
         digest = _finish(generation_folder, count, max_rowid, identity)
     except OSError as error:
+        traceback.clear_frames(
+            error.__traceback__
+        )  # they keep files mapped, and Windows deletes no such file
         shutil.rmtree(generation_folder, ignore_errors=True)
         raise StoreError(
             f"Cannot write {generation_folder}: {error.strerror}. Vectors are read from the index."
