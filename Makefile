@@ -148,9 +148,6 @@ conformance: $(READY)  ## run other projects' test suites against memoriter and 
 
 # Wine runs a CPython for Windows; lab/windows.py says what that shows and what not.
 windows: $(READY)  ## run the test suite with a Windows Python under Wine (SHORT=1: only what differs between systems)
-	@command -v wine x86_64-w64-mingw32-gcc >/dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
-	  apt-get -qq install --no-install-recommends -y wine wine64 gcc-mingw-w64-x86-64-win32 >/dev/null; } \
-	  || { echo "This needs Wine and mingw, but installing them failed. Install them and try again." >&2; exit 1; }
 	$(BIN)/python -m lab.windows $(if $(SHORT),--short)
 
 # Hours. Interrupt it at any time: `make soak RESUME=1` continues, and `python -m lab.soak report` writes the page.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
 import yaml
 from command_line import RunForked
 
@@ -38,6 +38,7 @@ class Person:
         return {
             **outer,
             "HOME": str(self.user),
+            "USERPROFILE": str(self.user),
             "MEMORITER_EMBEDDING__PROVIDER": "none",
             "MEMORITER_RESIDENT__ENABLED": "false",
             "COLUMNS": "200",
@@ -65,6 +66,7 @@ class Person:
 
     def answer(self, folder: Path, answer: str, *words: str, **variables: str) -> tuple[int, str]:
         """Run a command in a terminal and answer its question; return its status and what it prints."""
+        pty = pytest.importorskip("pty", reason="not on Windows: terminals")
         environ = self.environ | variables
         ours, theirs = pty.openpty()
         os.write(ours, f"{answer}\n".encode())

@@ -12,6 +12,7 @@ from memoriter.config import load
 from memoriter.errors import ConfigError
 from memoriter.extensions.settings.editing import set_value
 from memoriter.extensions.settings.values import complete_key, save_value, unset_value
+from memoriter.files.platform import is_private
 
 FILE = """\
 # My settings
@@ -156,7 +157,7 @@ def test_a_text_is_kept_as_it_is_written(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     save_value(file, "embedding.model", "1.10")
     settings = load(config=file, environ={}, arguments={"home": tmp_path})
-    assert (settings.embedding.model, file.stat().st_mode & 0o777) == ("1.10", 0o600)
+    assert (settings.embedding.model, is_private(file)) == ("1.10", True)
 
 
 def test_a_wrong_name_gets_the_nearest_one() -> None:
