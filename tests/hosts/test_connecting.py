@@ -10,6 +10,7 @@ import pytest
 
 from memoriter.config import Settings, load
 from memoriter.errors import BadArgument, ConfigError
+from memoriter.files.platform import hook_command
 from memoriter.hosts import InstallRequest, find_host
 
 CLIENTS = (
@@ -65,7 +66,7 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
     assert list(copilot) == ["sessionStart", "userPromptSubmitted", "agentStop", "sessionEnd"]
     assert copilot["agentStop"][0]["bash"].endswith(" hook copilot-cli Stop --server memoriter")
     commands = [hook["command"] for groups in hooks.values() for group in groups for hook in group["hooks"]]
-    program = commands[0].partition(" --workspace")[0]
+    program = written["cursor mcp.json"]["mcpServers"]["memoriter"]["command"]
     server = {"command": program, "args": ["--workspace", "/my notes", "mcp"]}
     codex = {
         "command": program,
@@ -99,9 +100,8 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
         "zed settings.json": {"context_servers": {"memoriter": server}},
     }
     events = ["SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"]
-    assert commands == [
-        f"{program} --workspace '/my notes' hook codex {event} --server memoriter" for event in events
-    ]
+    words = ["--workspace", "/my notes", "hook", "codex"]
+    assert commands == [hook_command([program, *words, event, "--server", "memoriter"]) for event in events]
 
 
 TEXTS = {

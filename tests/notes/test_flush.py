@@ -59,7 +59,7 @@ def test_a_state_folder_that_cannot_be_created_is_an_error_of_this_package(
     workspace: Path, tmp_path: Path, log: Path
 ) -> None:
     (tmp_path / "state").write_text("a file is in the place of the folder")
-    with pytest.raises(WriteError, match=r"flushes cannot be written \(File exists\)\. Check the disk"):
+    with pytest.raises(WriteError, match=r"flushes cannot be written \(.*exists\)\. Check the disk"):
         flush(workspace, tmp_path).write_if_due(TALK, "s", window=None)
     assert not log.exists()
 
@@ -206,9 +206,8 @@ def test_states_of_old_sessions_are_pruned(
         written = time.time() - (0, 7, 29, 90, 365)[age] * 86_400
         os.utime(mark, (written, written))
     memory.maintain()
-    assert sorted(folder.iterdir()) == sorted(
-        path for name in ("new", "week", "month") for path in (marks[name], marks[name].with_suffix(".lock"))
-    )
+    # Only Windows deletes a lock file that is released.
+    assert {path.stem for path in folder.iterdir()} == {marks[name].stem for name in ("new", "week", "month")}
     monkeypatch.setattr("memoriter.notes.summary.MAX_SESSIONS", 1)
     memory = open_memory(cleanup__ledger_days=30)
     memory.maintain()

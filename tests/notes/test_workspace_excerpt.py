@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -120,7 +121,7 @@ def test_a_link_inside_the_workspace_is_followed(root: Path) -> None:
 
 def test_extra_paths_can_be_read_as_they_are_cited(root: Path, tmp_path: Path) -> None:
     workspace = Workspace(root, extra_paths=[tmp_path / "outside"])
-    path = f"{tmp_path}/outside/a.md"
+    path = (tmp_path / "outside/a.md").as_posix()
     assert workspace.excerpt(path) == Excerpt(path, SECRET, 1, 1, 1)
     with pytest.raises(PathRefused):
         Workspace(root).excerpt(path)
@@ -131,11 +132,22 @@ def test_a_missing_file_suggests_the_nearest_name(root: Path) -> None:
         NotFound, match=r"^'memory/sub/aa\.md' does not exist\. Did you mean 'memory/sub/a\.md'\?$"
     ):
         Workspace(root).excerpt("memory/sub/aa.md")
+    with pytest.raises(NotFound, match=r"^'memory/zzzzzzzzzzzz\.md' does not exist\.$"):
+        Workspace(root).excerpt("memory/zzzzzzzzzzzz.md")
+
+
+@pytest.mark.posix("names that differ in case")
+def test_a_file_in_another_case_is_suggested(root: Path) -> None:
     (root / "MEMORY.md").rename(root / "memory.md")
     with pytest.raises(NotFound, match=r"Did you mean 'memory\.md'\?$"):
         Workspace(root).excerpt("MEMORY.md")
-    with pytest.raises(NotFound, match=r"^'memory/zzzzzzzzzzzz\.md' does not exist\.$"):
-        Workspace(root).excerpt("memory/zzzzzzzzzzzz.md")
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="only Windows knows two separators and ignores case")
+def test_on_windows_an_absolute_path_is_read_in_any_form(root: Path) -> None:
+    path, read = root / "memory/sub/a.md", Workspace(root).excerpt
+    excerpts = [read(form, 1, 1) for form in (str(path), path.as_posix(), str(path).replace("C:", "c:"))]
+    assert excerpts == [Excerpt("memory/sub/a.md", "one", 1, 1, 3)] * 3
 
 
 @pytest.mark.requirement("C5")

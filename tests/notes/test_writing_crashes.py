@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.posix("writers are forked and killed")
+
 HERE = Path(__file__).parent
 KILLS = 2000 if os.environ.get("MEMORITER_SOAK") else 200
 

@@ -279,8 +279,9 @@ class Workspace:
         self._trees = self._current_trees()
         for tree in self._trees:
             for prefix in (tree.shown, f"{tree.real}/", f"{self.root.absolute()}/{tree.shown}"):
-                relative = written.removeprefix(prefix)
-                if written.startswith(prefix) and tree.matches(relative):
+                # Windows knows two separators, and does not distinguish names by case.
+                start, relative = written[: len(prefix)], written[len(prefix) :]
+                if os.path.normcase(start) == os.path.normcase(prefix) and tree.matches(relative):
                     return tree, relative
         raise PathRefused(sentence("path.outside", path=path[:200]))
 
