@@ -66,8 +66,9 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
     assert list(copilot) == ["sessionStart", "userPromptSubmitted", "agentStop", "sessionEnd"]
     assert copilot["agentStop"][0]["bash"].endswith(" hook copilot-cli Stop --server memoriter")
     commands = [hook["command"] for groups in hooks.values() for group in groups for hook in group["hooks"]]
-    program = written["cursor mcp.json"]["mcpServers"]["memoriter"]["command"]
-    server = {"command": program, "args": ["--workspace", "/my notes", "mcp"]}
+    cursor = written["cursor mcp.json"]["mcpServers"]["memoriter"]
+    program, *module = cursor["command"], *cursor["args"][:-3]  # without an own program, `python -m memoriter`
+    server = {"command": program, "args": [*module, "--workspace", "/my notes", "mcp"]}
     codex = {
         "command": program,
         "args": [*server["args"], "--slot", "memory-full"],
@@ -100,8 +101,8 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
         "zed settings.json": {"context_servers": {"memoriter": server}},
     }
     events = ["SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"]
-    words = ["--workspace", "/my notes", "hook", "codex"]
-    assert commands == [hook_command([program, *words, event, "--server", "memoriter"]) for event in events]
+    words = [program, *module, "--workspace", "/my notes", "hook", "codex"]
+    assert commands == [hook_command([*words, event, "--server", "memoriter"]) for event in events]
 
 
 TEXTS = {
