@@ -216,6 +216,8 @@ def open_memory(workspace: Path, tmp_path: Path) -> Iterator[OpenMemory]:
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[PostgresCluster]:
     """One real Postgres server for the session, shared by all workers. A test uses a tenant of its own on it."""
+    if sys.platform == "win32":
+        pytest.skip("not on Windows: a Postgres server that tests start")
     alone = worker_id == "master"
     folder = tmp_path_factory.getbasetemp() if alone else tmp_path_factory.getbasetemp().parent
     with shared_cluster(folder / "postgres.json") as cluster:

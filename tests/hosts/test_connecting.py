@@ -67,7 +67,10 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
     assert copilot["agentStop"][0]["bash"].endswith(" hook copilot-cli Stop --server memoriter")
     commands = [hook["command"] for groups in hooks.values() for group in groups for hook in group["hooks"]]
     cursor = written["cursor mcp.json"]["mcpServers"]["memoriter"]
-    program, *module = cursor["command"], *cursor["args"][:-3]  # without an own program, `python -m memoriter`
+    program, *module = (
+        cursor["command"],
+        *cursor["args"][:-3],
+    )  # without an own program, `python -m memoriter`
     server = {"command": program, "args": [*module, "--workspace", "/my notes", "mcp"]}
     codex = {
         "command": program,

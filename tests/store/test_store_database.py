@@ -162,6 +162,7 @@ def test_a_file_that_is_not_a_database_is_broken(tmp_path: Path, content: bytes)
         database(tmp_path / "a.db")
 
 
+@pytest.mark.posix("named pipes")
 def test_a_folder_or_a_pipe_in_its_place_is_broken(tmp_path: Path) -> None:
     (tmp_path / "a.db").mkdir()
     os.mkfifo(tmp_path / "b.db")
@@ -209,6 +210,7 @@ def test_a_write_waits_for_another_thread_until_the_timeout(tmp_path: Path) -> N
         ]
 
 
+@pytest.mark.posix("an open file is deleted")
 def test_readers_and_writers_create_a_deleted_file_again(tmp_path: Path) -> None:
     with database(tmp_path / "a.db") as db:
         add(db, "lost")
@@ -220,6 +222,7 @@ def test_readers_and_writers_create_a_deleted_file_again(tmp_path: Path) -> None
         assert texts(db) == ["new"]
 
 
+@pytest.mark.posix("an open file is deleted")
 def test_a_replaced_file_is_noticed(tmp_path: Path) -> None:
     with database(tmp_path / "b.db") as other:
         add(other, "other")
@@ -231,6 +234,7 @@ def test_a_replaced_file_is_noticed(tmp_path: Path) -> None:
         assert texts(db) == ["other"]
 
 
+@pytest.mark.posix("files have no modes")
 def test_everything_is_private_under_any_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
@@ -252,6 +256,7 @@ def test_everything_is_private_under_any_umask(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.posix("files have no modes")
 def test_a_file_that_others_can_read_becomes_private(tmp_path: Path) -> None:
     database(tmp_path / "a.db").close()
     (tmp_path / "a.db").chmod(0o644)

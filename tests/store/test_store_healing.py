@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from store_samples import ALICE, by_hand, put, put_vector, units
 
-from memoriter.errors import StoreBroken
+from memoriter.errors import StoreBroken, StoreError
+from memoriter.files.platform import CAN_REPLACE_OPEN_FILES
 from memoriter.store import SqliteIndex, open_index
 
 
@@ -228,6 +229,7 @@ def test_damage_to_an_open_index_heals_for_all_its_threads(folder: Path) -> None
     index.close()
 
 
+@pytest.mark.posix("an open file is deleted")
 def test_a_healed_index_is_not_replaced_by_the_next_thread_or_process(folder: Path) -> None:
     with open_index(folder) as first, open_index(folder) as second:
         assert second.counts("").files == 120  # it has seen the file that is found broken
@@ -237,6 +239,18 @@ def test_a_healed_index_is_not_replaced_by_the_next_thread_or_process(folder: Pa
         assert (second.healed, list(second.files())) == ("broken", ["a.md"])
 
 
+@pytest.mark.skipif(CAN_REPLACE_OPEN_FILES, reason="only Windows keeps files that are open")
+def test_on_windows_an_index_heals_when_other_programs_have_closed_it(folder: Path) -> None:
+    with open_index(folder) as index:
+        with open_index(folder) as other:
+            assert other.counts("").files == 120
+            with pytest.raises(StoreError, match="is damaged and cannot be replaced"):
+                index.heal("broken")
+        index.heal("broken")
+        assert (index.healed, works(index)) == ("broken", True)
+
+
+@pytest.mark.posix("an open file is deleted")
 def test_an_index_deleted_while_in_use_is_created_again(folder: Path) -> None:
     with open_index(folder) as index:
         index.counts("")

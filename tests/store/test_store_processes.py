@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import memoriter
 from memoriter.store import open_index
 
@@ -48,19 +50,22 @@ def test_four_processes_create_one_index(tmp_path: Path) -> None:
         assert index.terms([f"process{number}" for number in range(4)]) == {
             f"process{n}": 20 for n in range(4)
         }
-    assert sorted(place.name for place in folder.iterdir()) == ["index.db", "index.db.lock"]
+    # Only Windows deletes a lock file that is released.
+    assert {place.name for place in folder.iterdir()} - {"index.db.lock"} == {"index.db"}
 
 
 def test_processes_that_create_indexes_at_the_same_moment_see_no_damage(tmp_path: Path) -> None:
     assert said(*(start("create", tmp_path, number) for number in range(3))) == [[]] * 3
 
 
+@pytest.mark.posix("writers are forked and killed")
 def test_a_writer_killed_at_any_moment_leaves_a_complete_round(tmp_path: Path) -> None:
     [lines] = said(start("kill", tmp_path, 24))
     assert [line for line in lines if not line.startswith("acknowledged:")] == []
     assert int(lines[-1].split()[1]) >= 24
 
 
+@pytest.mark.posix("writers are forked and killed")
 def test_kills_damage_a_writer_without_a_transaction(tmp_path: Path) -> None:
     """The control: it shows that the test above can fail."""
     [lines] = said(start("kill-torn", tmp_path, 24))

@@ -19,7 +19,7 @@ import apsw
 
 from memoriter.errors import StoreBroken, StoreError, StoreLocked
 from memoriter.files.locks import file_lock
-from memoriter.files.platform import sync_file
+from memoriter.files.platform import sharing, sync_file
 from memoriter.store.checksums import damaged_rows
 from memoriter.store.connection import (
     Handle,
@@ -256,9 +256,13 @@ class Database(Transactions):
         return getattr(self._local, "used", None)
 
     def close(self) -> None:
-        """Close all connections of this process to the file."""
+        """Close all connections of this object to the file."""
         self._closed = True
-        self._writer = None
+        self.release()
+
+    def release(self) -> None:
+        """Close all connections that no other thread is using. The next call opens the file again."""
+        self._writer, self._local = None, threading.local()
         for connection in list(self._connections):
             with contextlib.suppress(apsw.Error):
                 connection.close()
@@ -346,9 +350,9 @@ def discard(
         try:
             aside = replaced_name(path) if path.is_dir() or _is_of_others(path, migrations) else None
             if aside is None:
-                path.unlink()
+                sharing(path.unlink)
             else:
-                path.rename(aside)
+                sharing(lambda: path.rename(aside))
             for file in side_files(path):
                 move_away(file) if file.is_dir() else file.unlink(missing_ok=True)
         except OSError as error:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from memoriter.errors import IndexBroken, SchemaTooNew
+from memoriter.files.platform import CAN_REPLACE_OPEN_FILES
 from memoriter.records import Identity
 from memoriter.store import cache, documents, keywords
 from memoriter.store.connection import inode_of
@@ -251,9 +252,11 @@ class SqliteIndex(SqliteDocuments):
 
     def heal(self, reason: str) -> None:
         broken = self._database.used_inode() or inode_of(self.path)
+        self._close_engine()
+        if not CAN_REPLACE_OPEN_FILES:
+            self._database.release()
         aside = discard(self.path, MIGRATIONS, broken=broken, timeout_s=self._timeout_s)
         self.healed = _healing_message(reason, aside)
-        self._close_engine()
         self._database.reader()  # creates the new file
 
     def close(self) -> None:
