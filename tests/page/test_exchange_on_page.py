@@ -63,7 +63,7 @@ def test_files_are_previewed_imported_and_undone(gateway: Served, visit: Visit, 
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Choose files").set_input_files([mem0, chatgpt, note, broken])
     expect(dialog.locator(".import-file", has_text="mem0.json")).to_contain_text(
-        "1 new memory. 1 exists already."
+        "1 new memory. 1 already exists."
     )
     expect(dialog.locator(".import-file", has_text="mem0.json")).to_contain_text("The kiln fires on Mondays")
     expect(dialog.locator(".import-file", has_text="conversations.json")).to_contain_text(
@@ -73,7 +73,7 @@ def test_files_are_previewed_imported_and_undone(gateway: Served, visit: Visit, 
     expect(dialog.locator(".import-file", has_text="broken.json").get_by_role("alert")).to_be_visible()
     assert texts(gateway) == ["Tea at four"]
     dialog.get_by_role("button", name="Import", exact=True).click()
-    expect(page.locator(".said")).to_contain_text("Imported. 2 new memories. 1 exists already. 1 note.")
+    expect(page.locator(".said")).to_contain_text("Imported. 2 new memories. 1 already exists. 1 note.")
     expect(page.locator(".entries")).to_contain_text("Has a cat called Pico")
     assert texts(gateway) == ["Has a cat called Pico", "Tea at four", "The kiln fires on Mondays"]
     page.keyboard.press("u")

@@ -30,7 +30,7 @@ MAX_BYTES = 64_000
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A gateway with a large memory, without vectors, which would take minutes and not change the requests."""
-    settings = {"embedding": {"provider": "none"}}
+    settings = {"embedding": {"provider": "none"}, "gateway": {"limits": {"timeout_s": 600}}}
     with served(tmp_path_factory.mktemp("large"), settings) as running:
         for note in range(CHUNKS // NOTE_CHUNKS):
             parts = [

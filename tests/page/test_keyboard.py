@@ -118,3 +118,52 @@ def test_a_token_is_made_and_a_backup_restored(gateway: Served, visit: Visit) ->
     expect(dialog.get_by_role("button", name="Restore", exact=True)).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator(".said")).to_contain_text("The backup is restored")
+
+
+def test_a_line_that_is_gone_leaves_the_focus_at_the_next_one(gateway: Served, visit: Visit) -> None:
+    gateway.write("memory/ana.md", "# Ana\n")
+    version = gateway.ask("notes.text", path="memory/ana.md")["version"]
+    gateway.ask("notes.remove", path="memory/ana.md", version=version)
+    entry = gateway.ask("entries.add", text="Tea at four")["entry"]["id"]
+    gateway.ask("entries.edit", id=entry, text="Tea at five")
+    page = visit(gateway, "#/changes", live=False).page
+    undo = page.locator(".history [data-do=undo]").first
+    tab_to(page, page.locator("[data-do=restore]"))
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-section=deleted]")).to_have_count(0)
+    expect(undo).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".history li").first).to_contain_text("Undone")
+    expect(page.locator(".history :focus")).to_have_count(1)
+
+
+def test_one_of_two_contradicting_memories_is_kept(gateway: Served, visit: Visit) -> None:
+    gateway.ask("entries.import", data='["Jonas is allergic to nuts", "Jonas is not allergic to nuts"]')
+    page = visit(gateway, "#/about/Jonas", live=False).page
+    tab_to(page, page.locator("[data-do=keep]").first)
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-do=keep]")).to_have_count(0)
+    expect(page.locator(".about :focus")).to_have_count(1)
+
+
+def test_a_dialog_returns_the_focus_to_its_button_and_a_deleted_row_to_the_next(
+    gateway: Served, visit: Visit
+) -> None:
+    page = visit(gateway, "#/operate", live=False).page
+    dialog = page.get_by_role("dialog")
+    for name in ("desk", "shelf"):
+        tab_to(page, page.locator("[data-do=token]"))
+        page.keyboard.press("Enter")
+        page.keyboard.type(name)
+        page.keyboard.press("Control+Enter")
+        expect(dialog.locator("pre")).to_be_visible()
+        page.keyboard.press("Enter")
+        expect(page.locator("[data-do=token]")).to_be_focused()
+    tokens = page.locator("[data-card=tokens]")
+    desk = tokens.locator("li", has_text="desk")
+    tab_to(page, desk.locator("[data-do=revoke]"))
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("button", name="Revoke")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(desk).to_have_count(0)
+    expect(tokens.locator(":focus")).to_have_count(1)

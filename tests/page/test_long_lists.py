@@ -188,7 +188,7 @@ def test_selected_memories_get_a_tag_and_lose_it_by_undo(gateway: Served, visit:
     page.locator(".several").get_by_role("button", name="Add tags").click()
     page.get_by_role("dialog").get_by_label("Tags").fill("shelf, window")
     page.keyboard.press("Control+Enter")
-    expect(page.locator(".said")).to_contain_text("1 memory has the tags now.")
+    expect(page.locator(".said")).to_contain_text("Added the tags to 1 memory.")
     tagged = gateway.ask("entries.list", tags=["shelf"])["entries"]
     assert [one["tags"] for one in tagged] == [["odd", "rare", "shelf", "window"]]
     page.keyboard.press("u")

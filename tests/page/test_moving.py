@@ -99,7 +99,7 @@ def test_undoing_a_replacement_shows_the_replaced_memory(gateway: Served, visit:
 
 def test_recalls_are_filtered_by_the_address_and_an_empty_list_says_so(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/recalls?session=no such talk").page
-    expect(page.get_by_text("No recalls match these filters.")).to_be_visible()
+    expect(page.locator(".lines .nothing")).to_have_text("No recalls match these filters.")
     page.get_by_role("link", name="Clear filters").click()
     page.locator(".recall-line").first.click()
     page.locator(".panel .facts").get_by_role("link", name="2026-02-10-servers").click()

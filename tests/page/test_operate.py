@@ -62,7 +62,13 @@ def test_a_backup_is_made_verified_downloaded_and_deleted(gateway: Served, visit
         rows.get_by_role("button", name="Download").click()
     with zipfile.ZipFile(waiting.value.path()) as archive:
         assert any(name.endswith("MEMORY.md") for name in archive.namelist())
+    dialog = page.get_by_role("dialog")
     rows.get_by_role("button", name="Delete").click()
+    expect(dialog).to_contain_text("This cannot be undone.")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(rows).to_have_count(1)
+    rows.get_by_role("button", name="Delete").click()
+    dialog.get_by_role("button", name="Delete").click()
     expect(rows).to_have_count(0)
 
 

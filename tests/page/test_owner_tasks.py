@@ -257,7 +257,7 @@ def test_memories_that_are_used_most_come_first(owner: Callable[[int], Owner]) -
 
 def test_what_changed_this_week_is_told(owner: Callable[[int], Owner]) -> None:
     me = owner(1)
-    me.click("Letter of the week")
+    me.click("Weekly letter")
     expect(me.page.locator("[data-section=learned]")).to_contain_text("The attic is dry")
 
 

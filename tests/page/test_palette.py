@@ -20,7 +20,7 @@ def test_the_palette_goes_to_views_runs_actions_and_finds_memories(gateway: Serv
     page = visit(gateway, "#/health").page
     expect(page.locator(".verdict")).to_be_visible()
     page.keyboard.press("Control+k")
-    box = page.get_by_role("combobox", name="Go to, search or do")
+    box = page.get_by_role("combobox", name="Go to a view, search, or run an action")
     expect(box).to_be_focused()
     page.keyboard.type("recal")
     page.keyboard.press("Enter")
@@ -44,7 +44,7 @@ def test_a_search_is_saved_opened_and_removed(gateway: Served, visit: Visit) -> 
     page = visit(gateway, "#/memories?type=workflow&stars=4").page
     expect(page.locator(".entries tr[data-id]")).to_have_count(1)
     page.keyboard.press("Control+k")
-    box = page.get_by_role("combobox", name="Go to, search or do")
+    box = page.get_by_role("combobox", name="Go to a view, search, or run an action")
     box.fill("save this")
     page.keyboard.press("Enter")
     expect(page.locator(".said")).to_contain_text("Memories: workflow, 4")

@@ -117,7 +117,8 @@ def test_a_table_scrolls_and_its_words_stay_whole(width: int, gateway: Served, v
     columns = words * (1 if width == 375 else 3)
     table = [f"| {' | '.join(row)} |" for row in (columns, ["---"] * len(columns), columns)]
     gateway.write(f"memory/table-{width}.md", "\n".join(table))
-    page = visit(gateway, f"#/notes/memory/table-{width}.md", viewport={"width": width, "height": 800}).page
+    size = {"width": width, "height": 800}
+    page = visit(gateway, f"#/notes/memory/table-{width}.md", live=False, viewport=size).page
     cells = page.locator(".prose td")
     expect(cells).to_have_count(len(columns))
     # A word that breaks is as high as two lines.
@@ -132,5 +133,5 @@ def test_unknown_views_and_filters_are_named(gateway: Served, visit: Visit) -> N
     page = visit(gateway, "#/nowhere", live=False).page
     expect(page.locator(".said")).to_have_text("There is no view “nowhere”. This is Search.")
     page.goto(f"{gateway.address}/#/memories?type=bogus")
-    expect(page.locator(".said")).to_have_text("This filter is not known and was left out: bogus")
+    expect(page.locator(".said")).to_have_text("Unknown filter, ignored: bogus")
     expect(page.locator(".entries tbody tr[data-id]").first).to_be_visible()

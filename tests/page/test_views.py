@@ -374,5 +374,5 @@ def test_search_draws_a_line_at_the_threshold_of_recall(query: str, gateway: Ser
     expect(page.locator(".hits.fitting .hit")).to_have_count(fits.count(True))
     expect(page.locator(".hits.others .hit")).to_have_count(fits.count(False))
     if not all(fits):
-        line = "An agent would be given" if any(fits) else "Nothing fits well enough"
+        line = "An agent gets only" if any(fits) else "Nothing is relevant enough"
         expect(page.locator(".threshold")).to_contain_text(line)

@@ -1,4 +1,4 @@
-"""What changed, by day, with undo; and the letter of the week."""
+"""What changed, by day, with undo; and the weekly letter."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_change_is_found_by_day_and_undone_and_the_letter_tells_the_week(
     expect(items.first.locator("del")).to_have_text("four")
     items.first.locator("[data-do=undo]").click()
     expect(items).to_have_count(3)
-    expect(page.locator(".said")).to_have_text("Undone: Edited")
+    expect(page.locator(".said")).to_have_text("Undone: Tea at five")
     assert [one["text"] for one in gateway.ask("entries.list")["entries"]] == ["Tea at four"]
     page.locator("[data-filter=kind]").select_option("update")
     expect(items).to_have_count(1)

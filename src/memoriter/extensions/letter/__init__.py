@@ -12,7 +12,7 @@ extension = Extension(
         "letter": Offer(
             "memoriter.extensions.letter.commands:command",
             group="Entries",
-            summary="Write the letter of the week: what was learned, changed and never used.",
+            summary="Write the weekly letter: what was learned, changed and never used.",
         )
     },
     operations={

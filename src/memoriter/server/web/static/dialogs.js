@@ -1,6 +1,6 @@
 // Modal dialogs. They use the browser's dialog element, which keeps the focus inside.
 
-import { el, icon } from "./dom.js";
+import { el, focusIn, icon } from "./dom.js";
 import { draftOf } from "./drafts.js";
 import { t } from "./i18n.js";
 import { announce } from "./notices.js";
@@ -11,6 +11,7 @@ export function ask(title, fillIn, { wide = false, draft = "" } = {}) {
   const body = el("div", { class: "dialog-body" });
   const box = el("dialog", { "aria-labelledby": "dialog-title", class: wide ? "wide" : null });
   const close = () => box.close();
+  const opener = focusIn(document.getElementById("main"));
   const cross = el(
     "button",
     { type: "button", class: "plain cross", "aria-label": t("do.close"), onclick: close },
@@ -19,11 +20,13 @@ export function ask(title, fillIn, { wide = false, draft = "" } = {}) {
   box.append(el("header", {}, heading, cross), body);
   box.addEventListener("close", () => {
     box.remove();
+    if (document.activeElement === document.body) opener()?.focus({ preventScroll: true }); // the view has changed meanwhile
     if (draft && draftOf(draft)) announce(t("draft.kept"));
   });
   box.addEventListener("click", (event) => event.target === box && close());
   document.body.append(box);
   fillIn(body, close);
   box.showModal();
+  if (document.activeElement === cross) body.querySelector("[type=submit]")?.focus();
   return close;
 }

@@ -58,7 +58,7 @@ export function fill(node, ...children) {
 const KEYS = ["data-id", "data-value", "data-filter", "data-type", "data-do", "href"];
 const FOCUSABLE = "a, button, input, select, textarea, summary, [tabindex]";
 
-/** Replace the content, and keep the focus and open details if the same elements come again. */
+/** Replace the content, and keep open details and the focus. If the focused element is gone, the one in its place gets it. */
 export function refill(node, ...children) {
   const unfolded = [...node.querySelectorAll("[data-id] details[open]")].map((one) => idOf(one));
   const focus = focusIn(node);
@@ -71,17 +71,20 @@ export function refill(node, ...children) {
 
 const idOf = (node) => node.closest("[data-id]").dataset.id;
 
-/** Return a selector for the focused element: its own, or its position in an element with an id. */
-function focusIn(node) {
-  const focused = node.contains(document.activeElement) ? document.activeElement : null;
-  const key = KEYS.find((name) => focused?.hasAttribute(name));
-  const holder = focused?.closest("[data-id]");
+/** Return a function that finds the focused element again: by its key, by its place in an element with an id, or else by
+ *  its place among all. */
+export function focusIn(node) {
+  const inside = (one) => [...(one?.querySelectorAll(FOCUSABLE) ?? [])];
+  const focused = document.activeElement;
+  const at = inside(node).indexOf(focused);
+  if (at < 0) return () => null;
+  const key = KEYS.find((name) => focused.hasAttribute(name));
+  const holder = focused.closest("[data-id]");
+  const isHeld = holder && holder !== focused && node.contains(holder);
+  const place = inside(holder).indexOf(focused);
   const same = (name, value) => node.querySelector(`[${name}="${CSS.escape(value)}"]`);
-  if (holder && holder !== focused && node.contains(holder)) {
-    const place = [...holder.querySelectorAll(FOCUSABLE)].indexOf(focused);
-    return () => same("data-id", holder.dataset.id)?.querySelectorAll(FOCUSABLE)[place];
-  }
-  return () => key && same(key, focused.getAttribute(key));
+  const again = () => (isHeld ? inside(same("data-id", holder.dataset.id))[place] : key && same(key, focused.getAttribute(key)));
+  return () => again() ?? inside(node).slice(0, at + 1).at(-1);
 }
 
 /** Move the focus to an opened panel, unless the reader is typing. */

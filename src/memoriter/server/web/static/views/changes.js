@@ -1,14 +1,14 @@
-// What changed: every change of a memory by day, with undo; and the letter of the week. This view is loaded when it is opened
-// first.
+// What changed: every change of a memory by day, with undo; and the weekly letter. This view is loaded when it is opened first.
 
 import { ask, isAborted, newest } from "../api.js";
-import { el, fill } from "../dom.js";
+import { el, fill, refill } from "../dom.js";
 import { clock, dayName, number, t, tn, translated } from "../i18n.js";
 import { announce, failure, loading, nothing, sentence } from "../notices.js";
 import { choice, dateField, entryLine, fromDateField, segments, when } from "../parts.js";
 import { address, go } from "../router.js";
 import { forgetMemories } from "./forgetting.js";
 import { deletedNote } from "./home.js";
+import { shortened } from "./memory_actions.js";
 import { wordDifference } from "./memory_history.js";
 import { peekPanel } from "./peek.js";
 
@@ -52,10 +52,10 @@ export function changesView(main) {
     );
   }
 
-  async function load({ more = false } = {}) {
-    if (!more) fill(place, loading());
+  async function load({ more = false, quiet = more } = {}) {
+    if (!quiet) fill(place, loading());
     try {
-      if (form === "letter") return fill(place, letter(await get("letter.get", { days: WEEK_DAYS })));
+      if (form === "letter") return refill(place, letter(await get("letter.get", { days: WEEK_DAYS })));
       const given = {
         kind: filters.kind,
         by: filters.by,
@@ -66,17 +66,22 @@ export function changesView(main) {
       const wanted = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
       const answer = await get("changes.list", wanted);
       next = answer.next;
-      if (!more) fill(place);
-      place.querySelector(".more")?.remove();
       if (answer.changes.length + answer.deleted.length === 0 && !more) return fill(place, nothing(t("changes.none")));
-      if (answer.deleted.length > 0) place.append(removed(answer.deleted));
-      place.append(...days(answer.changes));
-      if (next) place.append(el("button", { type: "button", class: "quiet more", onclick: () => load({ more: true }) }, t("do.more")));
+      const button = next && el("button", { type: "button", class: "quiet more", onclick: () => load({ more: true }) }, t("do.more"));
+      if (!more) refill(place, answer.deleted.length > 0 && removed(answer.deleted), days(answer.changes), button);
+      else append(days(answer.changes, place), button);
       return peek.mark();
     } catch (error) {
       if (isAborted(error)) return null;
       return fill(place, failure(error, () => load()));
     }
+  }
+
+  /** Show the next changes in place of the button. The first of them gets its focus. */
+  function append(nodes, button) {
+    const shown = place.querySelectorAll(".row").length;
+    place.querySelector(".more").replaceWith(...nodes, button ?? "");
+    place.querySelectorAll(".row")[shown]?.focus();
   }
 
   const removed = (notes) =>
@@ -85,15 +90,15 @@ export function changesView(main) {
       { class: "recent", "data-section": "deleted" },
       el("h2", {}, t("changes.deleted")),
       el("p", { class: "faint" }, t("changes.deleted.hint")),
-      el("div", { class: "lines" }, notes.map((note) => deletedNote(note, () => load()))),
+      el("div", { class: "lines" }, notes.map((note) => deletedNote(note, () => load({ quiet: true })))),
     );
 
-  /** The changes of each day. A day that was begun on the page before goes on there. */
-  function days(changes) {
+  /** The changes of each day. A day that `shown` contains already continues there. */
+  function days(changes, shown = null) {
     const nodes = [];
     for (const change of changes) {
       const day = dateField(change.at);
-      let list = nodes.at(-1)?.dataset.day === day ? nodes.at(-1).lastChild : place.querySelector(`[data-day="${day}"] ol`);
+      let list = nodes.at(-1)?.dataset.day === day ? nodes.at(-1).lastChild : shown?.querySelector(`[data-day="${day}"] ol`);
       if (!list) {
         list = el("ol", { class: "history" });
         nodes.push(el("section", { "data-day": day }, el("h2", {}, dayName(day)), list));
@@ -108,11 +113,11 @@ export function changesView(main) {
     const undo = async () => {
       try {
         await ask("entries.undo", { id: first.entryId, ifSeq: change.seq });
-        announce(t("changes.undone", { what: t(`event.${first.kind}`) }));
+        announce(t("changes.undone", { what: shortened(first.after ?? first.before ?? "") }));
       } catch (error) {
         announce(sentence(error));
       }
-      load();
+      load({ quiet: true });
     };
     const canUndo = change.newest && !["add", "undo"].includes(first.kind);
     return el(

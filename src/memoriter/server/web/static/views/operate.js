@@ -68,6 +68,18 @@ export function operateView(main) {
     });
   }
 
+  function remove({ name, at }) {
+    dialog(t("backups.delete.title", { at: moment(at) }), (body, close) => {
+      const run = async () => {
+        await ask("backups.remove", { name });
+        close();
+        announce(t("backups.deleted"));
+        load({ quiet: true });
+      };
+      body.append(form([el("p", {}, t("backups.delete.hint"))], t("backups.delete"), run, close, { danger: true }));
+    });
+  }
+
   function backupCard(backups) {
     const make = async (event) => {
       event.currentTarget.disabled = true;
@@ -84,7 +96,7 @@ export function operateView(main) {
             button("check", t("backups.check"), () => check(one)),
             button("download", t("export.open"), () => download(one)),
             button("restore", t("backups.restore"), () => restoring(one, () => load({ quiet: true }))),
-            button("delete", t("backups.delete"), () => act("backups.remove", { name: one.name }, () => t("backups.deleted")), "quiet danger-text"),
+            button("delete", t("backups.delete"), () => remove(one), "quiet danger-text"),
           ]),
         ),
       button("backup", t("backups.make"), make, "primary"),
