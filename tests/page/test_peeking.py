@@ -1,4 +1,4 @@
-"""A memory opens beside what the reader was doing: in search, in recalls and on the map."""
+"""A memory opens beside what the reader was doing: in search and in recalls."""
 
 from __future__ import annotations
 
@@ -59,3 +59,13 @@ def test_a_memory_of_a_recall_opens_in_its_place(gateway: Served, visit: Visit) 
     expect(panel).to_be_hidden()
     expect(link).to_be_visible()
     expect(page.locator(".recall-line.open")).to_have_count(1)
+
+
+def test_an_opened_recall_stays_in_sight(gateway: Served, visit: Visit) -> None:
+    page = visit(gateway, "#/recalls", live=False, viewport={"width": 1280, "height": 360}).page
+    last = page.locator(".recall-line").last
+    last.scroll_into_view_if_needed()
+    last.click()  # its row becomes narrower and higher, as those above
+    expect(page.locator(".panel .facts")).to_be_visible()
+    expect(last).to_have_class("recall-line row open")
+    expect(last).to_be_in_viewport(ratio=1)

@@ -1,4 +1,4 @@
-"""Layout: large counts and long names fit, print shows content, touch scrolls past the map, and empty views help."""
+"""Layout: large counts and long names fit, print shows content, and empty views help."""
 
 from __future__ import annotations
 
