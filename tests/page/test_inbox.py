@@ -229,6 +229,8 @@ def test_waiting_notes_are_approved_edited_and_rejected(gateway: Served, visit: 
     expect(page).to_have_title("(3) Inbox · memoriter")
     card = page.locator(".inbox-card")
     expect(card).to_contain_text("Door notes of the agent")
+    expect(card.locator(".note-words :is(h1, h2, h3)").first).to_be_visible()
+    expect(card.locator(".note-words")).not_to_contain_text("#")
     page.keyboard.press("a")
     expect(card).to_contain_text("Ferry notes of the agent")
     expect(page).to_have_title("(2) Inbox · memoriter")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -105,6 +106,39 @@ def test_nothing_is_wider_than_a_screen_of_320_pixels(gateway: Served, visit: Vi
     page = visit(gateway, "#/health", viewport={"width": 320, "height": 640}).page
     wrong = {place: found for place in views(page, gateway) if (found := page.evaluate(OVERFLOW))}
     assert wrong == {}
+
+
+LINES_OF_TEXT = """(all) => all.map((one) => {
+  const range = document.createRange();
+  range.selectNodeContents(one);
+  return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+})"""
+
+
+def test_words_of_dialogs_and_messages_stay_whole_on_a_screen_of_320_pixels(
+    gateway: Served, visit: Visit
+) -> None:
+    path = "memory/projects/garden-of-the-house.md"
+    gateway.write(path, "# Garden\n")
+    version = gateway.ask("notes.text", path=path)["version"]
+    gateway.ask("notes.remove", path=path, version=version)
+    page = visit(gateway, "#/about/Fern", live=False, viewport={"width": 320, "height": 700}).page
+    dialog = page.get_by_role("dialog")
+    page.locator("[data-do=forget]").click()
+    names = dialog.locator(".places .faint").filter(has_text=re.compile(r"^Memory$"))
+    expect(names.first).to_be_visible()
+    assert set(names.evaluate_all(LINES_OF_TEXT)) == {1}
+    page.keyboard.press("Escape")
+    page.goto(f"{gateway.address}/#/memories")
+    page.get_by_role("button", name="Import …").click()
+    expect(dialog.get_by_text("Choose files")).to_be_visible()
+    assert dialog.evaluate("(one) => one.scrollWidth <= one.clientWidth")
+    page.keyboard.press("Escape")
+    page.goto(f"{gateway.address}/#/changes")
+    page.locator("[data-do=restore]").click()
+    said = page.locator(".said-text > span")
+    expect(said).to_have_text("Restored.")
+    assert said.evaluate_all(LINES_OF_TEXT) == [1]
 
 
 def columns(page: Page, selector: str) -> int:

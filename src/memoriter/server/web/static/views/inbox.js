@@ -6,6 +6,7 @@ import { ask as dialog } from "../dialogs.js";
 import { el, fill, refill } from "../dom.js";
 import { form } from "../forms.js";
 import { number, t, translated } from "../i18n.js";
+import { rendered } from "../markdown.js";
 import { announce, failure, loading, sentence } from "../notices.js";
 import { entryLine, facts, field, invisibleWarning, label, pathName, stars, tags, when } from "../parts.js";
 import { address, amend } from "../router.js";
@@ -108,7 +109,7 @@ export function inboxView(main) {
     note: ({ note }) => [
       el("p", { class: "labels" }, el("a", { class: "row", href: address("notes", note.path) }, pathName(note.path))),
       invisibleWarning(note.path, note.text),
-      el("div", { class: "statement note-words", tabindex: "0" }, note.text.replace(FRONT_MATTER, "").trim()),
+      el("div", { class: "prose note-words", tabindex: "0" }, rendered(note.text.replace(FRONT_MATTER, ""))),
       facts([
         [t("inbox.writer"), t("inbox.writer.of", { who: sourceName(note.source), agent: agent() })],
         [t("entry.created"), when(note.mtime)],

@@ -10,6 +10,7 @@ import { field } from "../parts.js";
 import { address } from "../router.js";
 import { sourceName } from "./memory_filters.js";
 import { editMemory } from "./memory_actions.js";
+import { plain } from "./hit.js";
 import { noteAddress } from "./recall_detail.js";
 import { wordDifference } from "./memory_history.js";
 
@@ -40,7 +41,7 @@ function source({ recall, line, entry }, close) {
   return el(
     "li",
     {},
-    el("p", { class: "then" }, line.text),
+    el("p", { class: "then" }, entry ? line.text : plain(line.text)),
     line.now !== undefined && el("div", { class: "since" }, el("p", { class: "faint" }, t("recall.changed")), wordDifference(line.text, line.now)),
     !line.exists && el("p", { class: "faint" }, t("recall.gone")),
     el(
