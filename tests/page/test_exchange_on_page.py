@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,3 +199,21 @@ def test_what_is_filtered_or_selected_is_downloaded_and_can_be_imported(
         page.locator(".several").get_by_role("button", name="Download").click()
     data = loaded.value.path().read_text("utf-8")
     assert gateway.ask("entries.import", data=data, dryRun=True)["already"] == 1
+
+
+def test_entries_that_cannot_be_imported_are_named_and_left_out(
+    gateway: Served, visit: Visit, tmp_path: Path
+) -> None:
+    file = tmp_path / "list.json"
+    file.write_text(json.dumps(["The kiln is hot", "x" * 2_499, "🙂", "The well is deep"]))
+    page = visit(gateway, "#/memories").page
+    page.get_by_role("button", name="Import …").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Choose files").set_input_files(file)
+    expect(dialog.get_by_role("alert").first).to_have_text("2 cannot be imported and are left out:")
+    expect(dialog.locator(".import-preview").last.locator("li")).to_have_text(
+        [re.compile("^Entry 2: .*2,?499"), re.compile("^Entry 3: .*word")]
+    )
+    dialog.get_by_role("button", name="Import", exact=True).click()
+    expect(page.locator(".said")).to_contain_text("Imported. 2 new memories.")
+    assert texts(gateway) == ["Tea at four", "The kiln is hot", "The well is deep"]

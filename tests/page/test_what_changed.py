@@ -43,6 +43,12 @@ def test_a_change_is_found_by_day_and_undone_and_the_letter_tells_the_week(
     assert [one["text"] for one in gateway.ask("entries.list")["entries"]] == ["Tea at four"]
     page.locator("[data-filter=kind]").select_option("update")
     expect(items).to_have_count(1)
+    page.locator("[data-filter=by]").select_option("agent")
+    expect(page.locator(".about")).to_have_text("Nothing changed in this time.")
+    page.goto(f"{gateway.address}/#/changes?until=2026-01-01")
+    expect(page.locator(".about")).to_have_text("Nothing changed in this time.")
+    page.locator("[data-filter=until]").fill("")
+    expect(items).to_have_count(3)
     page.locator("[data-value=letter]").click()
     expect(page.locator("[data-section=learned] li")).to_have_count(1)
     expect(page.locator("[data-section=learned]")).to_contain_text("Tea at four")
