@@ -143,7 +143,7 @@ def test_one_of_two_contradicting_memories_is_kept(gateway: Served, visit: Visit
     tab_to(page, page.locator("[data-do=keep]").first)
     page.keyboard.press("Enter")
     expect(page.locator("[data-do=keep]")).to_have_count(0)
-    expect(page.locator(".about :focus")).to_have_count(1)
+    expect(page.locator("main")).to_be_focused()
 
 
 def test_a_dialog_returns_the_focus_to_its_button_and_a_deleted_row_to_the_next(
@@ -167,3 +167,17 @@ def test_a_dialog_returns_the_focus_to_its_button_and_a_deleted_row_to_the_next(
     page.keyboard.press("Enter")
     expect(desk).to_have_count(0)
     expect(tokens.locator(":focus")).to_have_count(1)
+
+
+def test_a_ticked_task_keeps_the_focus(gateway: Served, visit: Visit) -> None:
+    gateway.write("memory/tasks.md", "# Tasks\n\n- [ ] Oil the pump\n- [ ] Call the plumber\n")
+    page = visit(gateway, "#/notes/memory/tasks.md", live=False).page
+    task = page.get_by_role("checkbox", name="Call the plumber")
+    tab_to(page, task)
+    page.keyboard.press("Space")
+    expect(page.locator(".said")).to_contain_text("Task done")
+    expect(task).to_be_checked()
+    expect(task).to_be_focused()
+    page.keyboard.press("u")
+    expect(task).not_to_be_checked()
+    expect(task).to_be_focused()

@@ -58,7 +58,7 @@ export function fill(node, ...children) {
 const KEYS = ["data-id", "data-value", "data-filter", "data-type", "data-do", "href"];
 const FOCUSABLE = "a, button, input, select, textarea, summary, [tabindex]";
 
-/** Replace the content, and keep open details and the focus. If the focused element is gone, the one in its place gets it. */
+/** Replace the content, and keep open details and the focus. If the focused element is gone, the next one gets it. */
 export function refill(node, ...children) {
   const unfolded = [...node.querySelectorAll("[data-id] details[open]")].map((one) => idOf(one));
   const focus = focusIn(node);
@@ -71,8 +71,8 @@ export function refill(node, ...children) {
 
 const idOf = (node) => node.closest("[data-id]").dataset.id;
 
-/** Return a function that finds the focused element again: by its key, by its place in an element with an id, or else by
- *  its place among all. */
+/** Return a function that finds the focused element again: by its key, by its place in an element with an id, or else the
+ *  next one of its kind. A button that deletes never gets the focus unasked. */
 export function focusIn(node) {
   const inside = (one) => [...(one?.querySelectorAll(FOCUSABLE) ?? [])];
   const focused = document.activeElement;
@@ -84,7 +84,8 @@ export function focusIn(node) {
   const place = inside(holder).indexOf(focused);
   const same = (name, value) => node.querySelector(`[${name}="${CSS.escape(value)}"]`);
   const again = () => (isHeld ? inside(same("data-id", holder.dataset.id))[place] : key && same(key, focused.getAttribute(key)));
-  return () => again() ?? inside(node).slice(0, at + 1).at(-1);
+  const near = focused.matches("a, button") ? "a, button:not(.danger-text)" : focused.tagName;
+  return () => again() ?? inside(node).slice(at).find((one) => one.matches(near));
 }
 
 /** Move the focus to an opened panel, unless the reader is typing. */
@@ -125,9 +126,7 @@ export function typed(act) {
 
 /** Return whether a key press belongs to a field. */
 export function typing(event) {
-  const target = event.target;
-  if (!(target instanceof HTMLElement)) return false;
-  return target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName);
+  return event.target instanceof HTMLElement && event.target.matches('input:not([type="checkbox"]), textarea, select');
 }
 
 const ICONS = {

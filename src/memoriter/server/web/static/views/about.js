@@ -2,7 +2,7 @@
 // loaded when it is opened first.
 
 import { ask, isAborted, news, newest } from "../api.js";
-import { el, fill, marked, refill } from "../dom.js";
+import { el, enter, fill, marked, refill } from "../dom.js";
 import { addWords, moment, number, t, tn, translated } from "../i18n.js";
 import { step } from "../keys.js";
 import { announce, failure, loading, nothing, sentence } from "../notices.js";
@@ -120,7 +120,8 @@ export function aboutView(main) {
       } catch (error) {
         announce(sentence(error));
       }
-      load({ quiet: true });
+      await load({ quiet: true });
+      enter(main); // the buttons are gone
     };
     const one = (entry, other) =>
       el(

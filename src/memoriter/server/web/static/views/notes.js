@@ -1,7 +1,7 @@
 // Notes: the workspace as a tree, and a note as rendered text, as source or as chunks.
 
 import { ask, isAborted, news, newest } from "../api.js";
-import { el, enter, fill, icon, refill, typed } from "../dom.js";
+import { el, enter, fill, focusIn, icon, refill, typed } from "../dom.js";
 import { bytes, number, t, tn } from "../i18n.js";
 import { step } from "../keys.js";
 import { renderedBlocks } from "../markdown.js";
@@ -200,6 +200,7 @@ export function notesView(main) {
       ["chunks", t("notes.chunks")],
     ];
     const body = el("div", { class: "note-body" });
+    const focus = focusIn(page);
     const height = scroll ? 0 : (page.querySelector(".note-body")?.offsetHeight ?? 0);
     drawings++;
     refill(
@@ -236,6 +237,7 @@ export function notesView(main) {
     if (editor) return fill(body, editor.node);
     if (form === "chunks") await drawChunks(body);
     else if (!(await write(body, text.from, height))) return null;
+    if (document.activeElement === document.body) focus()?.focus({ preventScroll: true });
     return light(body, scroll);
   }
 
