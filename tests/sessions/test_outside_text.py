@@ -148,7 +148,7 @@ LOCAL_COMMANDS = (
     ),
     *(
         ".venv/bin/python -m pytest -q tests/a.py",
-        "python3 tools/run.py --fast",
+        "python3 -m unittest",
         "env A=1 pytest -x",
         "sudo -n ls /root",
     ),
@@ -164,6 +164,19 @@ LOCAL_COMMANDS = (
         "awk '{print $1}' a.txt",
         "timeout 60 make check",
         "sed -n 1,5p a",
+    ),
+    *(
+        *(
+            "make -j4 check",
+            "make -C lib build",
+            "npm test",
+            "npm run test:unit",
+            "yarn build",
+            "go test ./...",
+        ),
+        *("LC_ALL=C sort a", "f=a.txt; cat $f", "git -c color.ui=false log", "sed -ne 's/the/e/p' src/code"),
+        *("/usr/bin/grep -r a src", "node_modules/.bin/jest", "cat <<EOF\nplain # text\nEOF", 'grep "# a" b'),
+        *("find . -exec cat {} + -exec wc {} +", "bash -o pipefail -c 'ls | wc'", "tar -xzf a.tgz -C out"),
     ),
 )
 OTHER_COMMANDS = (
@@ -241,6 +254,89 @@ OTHER_COMMANDS = (
             "cat /run/user/1000/gvfs/f",
         ),
         "awk 'BEGIN{system(1)}'",
+    ),
+    *(  # what a project contains may reach anything
+        *(
+            "make fetch",
+            "make download",
+            "make test fetch",
+            "make -f b.mk test",
+            "make -C a fetch",
+            "make CC=x test",
+        ),
+        *(
+            "make --eval=x test",
+            "ninja fetch",
+            "cmake -P a.cmake",
+            "tox -e fetch",
+            "find . -exec make fetch ;",
+        ),
+        *(
+            "python fetch.py",
+            "python3 tools/run.py --fast",
+            "python -X dev a.py",
+            "node a.js",
+            "ruby a.rb",
+            "bash a",
+        ),
+        *(
+            "bash -c 'python a.py'",
+            "uv run a.py",
+            "cargo run",
+            "go run a.go",
+            "./a.sh",
+            "./ls",
+            "bin/date",
+            "/tmp/cat a",
+        ),
+        *(
+            "npm run fetch",
+            "npm run",
+            "npm start",
+            "npm install",
+            "npm exec a",
+            "pnpm run dev",
+            "yarn run test:fetch",
+        ),
+    ),
+    *(  # a local program that runs another
+        *(
+            "GIT_EXTERNAL_DIFF=fetch git diff",
+            "PAGER=fetch git log",
+            "export PAGER=fetch; git log",
+            "PATH=. ls",
+        ),
+        *(
+            "git -c core.fsmonitor=fetch status",
+            "git bisect run fetch",
+            "git rebase -x fetch main",
+            "git log --ext-diff",
+        ),
+        *(
+            "git rebase --exec fetch main",
+            "git grep -Ofetch a",
+            "less '+!fetch a' b",
+            "gcc -wrapper fetch a.c",
+        ),
+        *(
+            "sed '1e fetch a' b",
+            "sed 'e fetch a' b",
+            "sed -n '/a/e fetch' b",
+            "sed -f a b",
+            "sed -ne p -e 's/a/b/e' c",
+        ),
+        *("fd a -x fetch", "find . -exec xargs fetch {} +", "find . -exec cat {} + -exec fetch {} +"),
+        *("tar -I fetch -xf a", "tar -xf backup:/a.tar", "zip -T -TT fetch a b", "exec -a ls fetch a"),
+        *(
+            "sudo -u ls fetch a",
+            "xargs -I ls fetch ls",
+            "env -S 'fetch a' ls",
+            "find . " + "-exec find . " * 900,
+        ),
+    ),
+    *(  # a command in what looks like a text, or after it
+        *("cat <<EOF\n$(fetch a)\nEOF", "cat <<EOF\n`fetch a`\nEOF", 'grep "<<EOF" a\nfetch b\nEOF'),
+        *('echo "\n# a"; fetch b; echo "\n"', "cat <<<EOF\nfetch a\nEOF", "cat <<A\nA\n" * 21),
     ),
 )
 
@@ -323,6 +419,18 @@ def test_the_list_of_local_tools_is_a_setting() -> None:
             {"impersonated": True},
             {"guestName": "Bob"},
         ),
+        *(
+            {"origin": "group"},
+            {"source": "bob"},
+            {"via": "bob"},
+            {"who": "bob"},
+            {"login": "bob"},
+            {"u": "bob"},
+        ),
+        *({"openid": "o7"}, {"qq": 10001}, {"persona": "bob"}, {"attribution": "bob"}, {"发送者": "小王"}),
+        *({"absender": "bob"}, {"sender": ["bob"]}, {"authors": [{"id": 7}]}, {"channel": "group"}),
+        *({"meta": {"a": {"b": {"c": {"origin": "bob"}}}}}, {"is_automated": True}, {"relayed": True}),
+        *({"key": {"remoteJid": "7@g.us"}}, {"messageOrigin": "bob"}, {"x-posted": "bob"}),
     ],
 )
 @pytest.mark.parametrize("wrapped", [False, True])
@@ -357,10 +465,45 @@ def test_the_words_of_another_person_are_untrusted(marks: dict[str, object], wra
             "permissionMode": "plan",
             "thinkingMetadata": {"level": "x"},
         },
+        *(
+            {"source": "user", "origin": {"kind": "human"}},
+            {"created_at": "2026-11-19", "idempotencyKey": "k"},
+        ),
+        {
+            "id": "1",
+            "parentId": "2",
+            "childrenIds": ["3"],
+            "models": ["x"],
+            "files": [{"name": "a.pdf"}],
+            "edited": True,
+        },
+        {
+            "object": "thread.message",
+            "thread_id": "t",
+            "run_id": "r",
+            "attachments": [],
+            "metadata": {"topic": "food"},
+        },
+        {
+            "additional_kwargs": {},
+            "response_metadata": {"model_name": "x"},
+            "score": 0.5,
+            "cache_control": {"type": "x"},
+        },
     ],
 )
 def test_other_fields_do_not_name_another_person(marks: dict[str, object]) -> None:
     assert trusts([{"role": "user", "content": "I drink tea.", **marks}]) == [("I drink tea.", "owner")]
+
+
+def test_an_unknown_field_of_a_known_host_is_not_a_speaker() -> None:
+    said = {"type": "user", "message": {"role": "user", "content": "I drink tea."}, "slug": "brisk-fox"}
+    assert trusts([said]) == [("I drink tea.", "owner")]
+
+
+def test_a_mark_of_the_owner_goes_before_unknown_fields() -> None:
+    said = {"role": "user", "content": "I drink tea.", "gait": "brisk", "sender_is_owner": True}
+    assert trusts([said]) == [("I drink tea.", "owner")]
 
 
 def test_the_owner_may_have_a_name() -> None:

@@ -33,6 +33,9 @@ from memoriter.text.redaction import clean_name, redact, without_private
 #: Bytes. A longer line is a picture or the output of a tool. It is skipped unread.
 MAX_LINE = 4 * 1024 * 1024
 
+#: Levels of objects in a record in which hosts describe a message.
+MAX_DEPTH = 8
+
 Role = Literal["user", "assistant"]
 
 #: Keys that a message has in one of the formats.
@@ -141,8 +144,24 @@ _PERSON = frozenset((
     "identity", "behalf", "guest", "visitor", "customer", "envelope", "username", "caller", "by",
 ))  # fmt: skip
 _SHARED = frozenset((
-    "group", "supergroup", "guild", "room", "broadcast", "bot", "forward", "forwarded", "impersonated",
+    "group", "supergroup", "guild", "room", "broadcast", "bot", "forward", "forwarded", "impersonated", "relayed",
+    "automated", "webhook",
 ))  # fmt: skip
+#: Words of fields that say nothing about who speaks. Others may name a speaker, if we do not know the program.
+_NEUTRAL_WORDS = """
+    role content text raw html markdown message messages msg body type kind id ids uuid guid key idempotency
+    parent child children previous next root reply thread chat conversation session turn run request response
+    trace span event sequence seq index idx number order position count total version schema format lang
+    language locale time timestamp date created updated modified edited deleted sent received at on ms zone
+    timezone duration latency model models provider engine api temperature status state stop finish reason usage
+    input output total token tokens cost cache cached control params options config settings metadata meta data
+    info additional response kwargs annotations tag tags label path paths cwd dir folder file files filename
+    mime url image images audio attachment attachments media size bytes hash digest checksum sha encoding
+    revision branch git commit mode permission level thinking reasoning effort tool tools call calls function
+    part parts block blocks object prompt slug title topic category priority importance score confidence rating
+    intent sentiment summary project channel platform trust user name
+"""
+_NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
 _OUTSIDE = frozenset(("channel", "external"))
 _OWNER = frozenset(("self", "me", "mine", "owner"))
 _DIRECT = ("direct", "private", "dm", "im", "p2p", "self", "main")
@@ -162,6 +181,8 @@ def _is_shared(key: str, value: object) -> bool:
         return bool(words & (_SHARED | _OUTSIDE) if value else words & _OWNER)
     if isinstance(value, str) and name in ("type", "subtype", "kind"):
         return bool(_words(value) & (_SHARED | _OUTSIDE))
+    if isinstance(value, str) and value.lower() in _SHARED:
+        return True
     return bool(value) and isinstance(value, str | int | Mapping) and bool(words & _SHARED)
 
 
@@ -174,31 +195,36 @@ def _speakers(record: Mapping[str, object], body: Mapping[str, object]) -> tuple
     marks = list(_marks(record, body))
     if any(mark.get(key) is True for mark in marks for key in _OWNER_MARKS):
         return ()
+    foreign = body is record or record.get("type") == "message"
     found = [
-        (_plain(key), one) for mark in marks for key, value in mark.items() for one in _names(key, value)
+        (_plain(key), one)
+        for mark in marks
+        for key, value in mark.items()
+        for one in _names(key, value, foreign=foreign)
     ]
     names = [name for key, name in found if not key.endswith(("id", "jid", "number"))]
     return tuple(names or (name for _, name in found))
 
 
-def _names(key: str, value: object) -> Iterator[str]:
-    """Yield the names in a field about the speaker: its text or number, or each text of the object in it."""
-    if not _SPEAKER.fullmatch(_plain(key)) and not _words(key) & _PERSON:
+def _names(key: str, value: object, *, foreign: bool) -> Iterator[str]:
+    """Yield the texts and numbers in a field about the speaker. An unknown field of a foreign program is one."""
+    words = _words(key)
+    is_named = _SPEAKER.fullmatch(_plain(key)) or words & _PERSON
+    if not is_named and not (foreign and not (words and words <= _NEUTRAL)):
         return
-    values = value.values() if isinstance(value, dict) and "content" not in value else (value,)
-    yield from (
-        str(one) for one in values if isinstance(one, str | int) and not isinstance(one, bool) and one
-    )
+    for one in value if isinstance(value, list) else [value]:
+        is_object = isinstance(one, dict) and "content" not in one and (is_named or one is not value)
+        values = cast("dict[str, object]", one).values() if is_object else (one,)
+        yield from (str(it) for it in values if isinstance(it, str | int) and not isinstance(it, bool) and it)
 
 
-def _marks(*records: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+def _marks(*records: Mapping[str, object], depth: int = 0) -> Iterator[Mapping[str, object]]:
     """Yield the records and the objects in them in which hosts describe a message, but not its content."""
     for record in records:
         yield record
-        for value in record.values():
-            if isinstance(value, dict) and "content" not in value:
-                yield value
-                yield from (inner for inner in value.values() if isinstance(inner, dict))
+        inner = [value for value in record.values() if isinstance(value, dict) and "content" not in value]
+        if depth < MAX_DEPTH:
+            yield from _marks(*inner, depth=depth + 1)
 
 
 def _text_of(content: object) -> str:
