@@ -51,9 +51,9 @@ def _entries(memory: Any) -> list[str]:
     entries = memory.entries.list(states=())
     found = [f"{entry} {memory.entries.history(entry.id)}" for entry in entries]
     with parts_of(memory).entry_context.store.database.read() as connection:
-        names = [
-            str(name) for (name,) in connection.execute("select name from sqlite_schema where type = 'table'")
-        ]
+        # A flipped bit can turn a name into bytes, which SQLite reads as the same name.
+        tables = "select cast(name as text) from sqlite_schema where type = 'table'"
+        names = [str(name) for (name,) in connection.execute(tables)]
         for name in names:
             found += [f"{name} {row}" for row in connection.execute(f'select * from "{name}"')]
     return sorted(found)
