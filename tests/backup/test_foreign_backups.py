@@ -169,6 +169,14 @@ def test_settings_that_name_programs_and_addresses_are_shown_and_need_consent(fi
         ("sessions:\n  local_tools: ['*']\n", 'sessions.local_tools = ["*"]'),
         ("sessions:\n  owner_names: [Mallory]\n", 'sessions.owner_names = ["Mallory"]'),
         ("embedding:\n  redact: false\n", "embedding.redact = false"),
+        (
+            "search:\n  reranker: gguf\nreranker:\n  path: /net/host/a.gguf\n",
+            'reranker.path = "/net/host/a.gguf"',
+        ),
+        (
+            "entries:\n  database: /elsewhere/m.db\nsearch:\n  max_results: many\n",
+            "search.max_results = 'many'",
+        ),
     ],
 )
 def test_settings_that_read_elsewhere_or_trust_others_need_consent(

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from memoriter.config.layers import WORKSPACE_FILE, Layer, from_file, is_secret, printable, read
+from memoriter.config.loading import check_text
 from memoriter.errors import BackupError, ConfigError, PathRefused, SourceError
 from memoriter.extensions.backup.archive import CONFIG, Archive, Manifest
 from memoriter.files.paths import open_inside
@@ -29,7 +30,7 @@ NOTE_SUFFIXES = (
 OUTSIDE_NAMES = (
     *("command", "backend", "model_path", "provider", "fallback", "vector_engine"),
     *("host", "allowed_hosts", "servers", "extra_paths", "paths", "collections", "workspaces", "files"),
-    *("default", "rules", "local_tools", "owner_names", "approval", "redact"),
+    *("path", "default", "rules", "local_tools", "owner_names", "approval", "redact"),
 )
 OUTSIDE_ENDINGS = ("url", "api_key")
 #: Values that keep text on this machine and add no trust.
@@ -92,8 +93,12 @@ def _foreign_settings(archive: Archive, home: Path) -> Iterator[str]:
         if key not in own or own[key].value != value:
             shown = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
             yield key if is_secret(key) else f"{key} = {printable(shown[:200])}"
+    try:
+        check_text(home / CONFIG, config_text(archive))
+    except ConfigError as error:
+        errors.append(error)  # such a file is restored unchanged, also with the places of another machine
     if errors:
-        yield f"settings that this installation does not know ({errors[0]})"
+        yield f"settings that this installation does not accept ({errors[0]})"
 
 
 def _foreign_files(manifest: Manifest) -> Iterator[str]:
