@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -499,6 +500,16 @@ def test_other_fields_do_not_name_another_person(marks: dict[str, object]) -> No
 def test_an_unknown_field_of_a_known_host_is_not_a_speaker() -> None:
     said = {"type": "user", "message": {"role": "user", "content": "I drink tea."}, "slug": "brisk-fox"}
     assert trusts([said]) == [("I drink tea.", "owner")]
+
+
+def test_a_message_with_countless_fields_is_a_strangers() -> None:
+    words = ("id", "time", "model", "index", "total", "count", "path")
+    fields = {"_".join(names): "v" for names in product(words, repeat=4)}
+    said = {"role": "user", "content": "I drink tea."}
+    for marks in (fields, {"metadata": fields}, {"metadata": {"info": fields}}):
+        assert trusts([{**said, **marks}]) == [("I drink tea.", "untrusted")]
+    few = dict(list(fields.items())[:1_000])
+    assert trusts([{**said, **few}]) == [("I drink tea.", "owner")]
 
 
 def test_a_mark_of_the_owner_goes_before_unknown_fields() -> None:

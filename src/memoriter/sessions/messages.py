@@ -33,8 +33,8 @@ from memoriter.text.redaction import clean_name, redact, without_private
 #: Bytes. A longer line is a picture or the output of a tool. It is skipped unread.
 MAX_LINE = 4 * 1024 * 1024
 
-#: Levels of objects in a record in which hosts describe a message.
-MAX_DEPTH = 8
+#: Levels of objects in a record in which hosts describe a message, and fields. One with more counts as a stranger's.
+MAX_DEPTH, MAX_FIELDS = 8, 2_000
 
 Role = Literal["user", "assistant"]
 
@@ -92,14 +92,15 @@ def read_record(record: Mapping[str, object]) -> Message:
     text = ""
     if role in ("user", "assistant"):
         text = clean(_text_of(body.get("content")))
+    stranger = bool(text) and _is_strangers(record, body)
     return Message(
         role=cast("Role", role) if text else None,
         text=text,
         time=_time(record, body),
         session=_session(record),
         use=tool_use_of(body),
-        stranger=bool(text) and _is_strangers(record, body),
-        speakers=_speakers(record, body) if text and role == "user" else (),
+        stranger=stranger,
+        speakers=_speakers(record, body) if text and role == "user" and not stranger else (),
         reported=body.get("trust") == "agent",
     )
 
@@ -120,7 +121,7 @@ def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
 def _is_strangers(record: Mapping[str, object], body: Mapping[str, object]) -> bool:
     """Return whether a host marks a message as not sent by the owner, or an answer as based on such text."""
     marks = list(_marks(record, body))
-    if any(mark.get("trust") == "untrusted" for mark in marks):
+    if any(mark.get("trust") == "untrusted" for mark in marks) or sum(map(len, marks)) > MAX_FIELDS:
         return True
     if body.get("role") != "user":
         return any(mark.get("turnTainted") is True for mark in marks)
