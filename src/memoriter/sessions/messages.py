@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -92,7 +92,9 @@ def read_record(record: Mapping[str, object]) -> Message:
     text = ""
     if role in ("user", "assistant"):
         text = clean(_text_of(body.get("content")))
-    stranger = bool(text) and _is_strangers(record, body)
+    marks = list(_marks(record) if body is record else _marks(record, body)) if text else []
+    stranger = bool(text) and _is_strangers(marks, body)
+    foreign = body is record or record.get("type") == "message"
     return Message(
         role=cast("Role", role) if text else None,
         text=text,
@@ -100,7 +102,7 @@ def read_record(record: Mapping[str, object]) -> Message:
         session=_session(record),
         use=tool_use_of(body),
         stranger=stranger,
-        speakers=_speakers(record, body) if text and role == "user" and not stranger else (),
+        speakers=_speakers(marks, foreign=foreign) if role == "user" and not stranger else (),
         reported=body.get("trust") == "agent",
     )
 
@@ -118,9 +120,8 @@ def _body(record: Mapping[str, object]) -> Mapping[str, object] | None:
     return record if ("role" in record and "content" in record) or is_tool_record(record) else None
 
 
-def _is_strangers(record: Mapping[str, object], body: Mapping[str, object]) -> bool:
+def _is_strangers(marks: Sequence[Mapping[str, object]], body: Mapping[str, object]) -> bool:
     """Return whether a host marks a message as not sent by the owner, or an answer as based on such text."""
-    marks = list(_marks(record, body))
     if any(mark.get("trust") == "untrusted" for mark in marks) or sum(map(len, marks)) > MAX_FIELDS:
         return True
     if body.get("role") != "user":
@@ -191,12 +192,10 @@ def _words(key: str) -> set[str]:
     return set(re.findall("[a-z0-9]+", re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", key).lower()))
 
 
-def _speakers(record: Mapping[str, object], body: Mapping[str, object]) -> tuple[str, ...]:
+def _speakers(marks: Sequence[Mapping[str, object]], *, foreign: bool) -> tuple[str, ...]:
     """Return the names of the person who speaks, or the ids if there are none; nothing if the host says: the owner."""
-    marks = list(_marks(record, body))
     if any(mark.get(key) is True for mark in marks for key in _OWNER_MARKS):
         return ()
-    foreign = body is record or record.get("type") == "message"
     found = [
         (_plain(key), one)
         for mark in marks
