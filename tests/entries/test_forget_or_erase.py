@@ -246,6 +246,38 @@ def test_an_agent_cannot_bring_it_back_as_a_statement_about_the_user(open_memory
     )
 
 
+@pytest.mark.parametrize("how", ["forget", "erase"])
+def test_contractions_do_not_bring_back_what_the_owner_forgot(open_memory: Any, how: str) -> None:
+    memory = open_memory()
+    for text in ("I'm a beekeeper", "I do not own a car", "We have two goats"):
+        getattr(memory, how)(memory.entries.add(text, "fact").entry.id)
+    refused = sentence("entry.forgotten_by_owner")
+    for text in (
+        *("I am a beekeeper", "The user is a beekeeper", "I’m a beekeeper."),
+        *("I don't own a car", "We've two goats"),
+    ):
+        assert Toolbox(memory).call("memory_store", {"text": text})["note"] == refused
+        line = json.dumps([{"text": text}])
+        imported = Toolbox(memory).call("memory", {"action": "import", "data": line})
+        assert imported["note"] == sentence("import.refused", n=1)
+    assert memory.entries.list() == []
+
+
+@pytest.mark.parametrize("how", ["forget", "erase"])
+def test_an_agent_cannot_write_what_the_owner_forgot_into_a_note(open_memory: Any, how: str) -> None:
+    memory = open_memory()
+    getattr(memory, how)(remember(memory).id)
+    for content in (TEXT, f"Notes of today.\n\n- {TEXT}\n- More."):
+        saved = Toolbox(memory).call("memory_save", {"content": content})
+        assert (saved["saved"], saved["error"]) == (
+            False,
+            f"Not saved: {sentence('entry.forgotten_by_owner')}.",
+        )
+    assert Toolbox(memory).call("memory_save", {"content": "Something else."})["saved"] is True
+    memory.sync()
+    assert memory.recall(TEXT).text == ""
+
+
 def test_what_an_agent_hid_the_agent_can_store_and_the_owner_can_say_again(
     entries: Entries, clock: Any
 ) -> None:

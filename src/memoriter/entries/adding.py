@@ -14,18 +14,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.entries import merge
 from memoriter.entries.drafts import Draft, draft_from
 from memoriter.entries.merge import Nearby, Verdict
-from memoriter.entries.statement import as_speaker
+from memoriter.entries.statement import same_words
 from memoriter.errors import NotFound, StoreError, WriteError
 from memoriter.records import TRUST_LEVELS, Entry, Remembered, is_trusted_like
 from memoriter.sentences import join, sentence
-from memoriter.store.entry_store import Edit, EntryStore
+from memoriter.store.entry_store import Edit, EntryStore, Tombstone
 from memoriter.store.erasure import vector_hash
+from memoriter.text.words import split_sentences
 
 if TYPE_CHECKING:
     from memoriter.embedding.protocol import Matrix
@@ -259,14 +261,31 @@ def _approve(context: EntryContext, found: Entry, actor: str) -> Remembered:
     return merge.outcome(verdict, entries[0])
 
 
+#: Characters and sentences of a note in which forgotten statements are looked for.
+MAX_READ, MAX_SENTENCES = 200_000, 2_000
+
+
+def find_tombstone(store: EntryStore, text: str) -> Tombstone | None:
+    """Return the tombstone of a text, also if it is told about the user or with other contractions."""
+    return next(filter(None, map(store.tombstone, same_words(text))), None)
+
+
+def forgotten_by_owner(context: EntryContext, text: str) -> bool:
+    """Return whether a text or one of its first sentences is what the owner forgot."""
+    sentences = dict.fromkeys(
+        one.lstrip("->#*+ ") for one in (text[:MAX_READ], *split_sentences(text[:MAX_READ]))
+    )
+    found = (find_tombstone(context.store, one) for one in islice(filter(None, sentences), MAX_SENTENCES))
+    return any(one and not one.by_agent for one in found)
+
+
 def _refusal(store: EntryStore, draft: Draft, start_seq: int) -> str | None:
     """Return why a forgotten text is refused; None if it may be stored.
 
     What is said on purpose after it was forgotten may be stored again, but an agent cannot bring back what the owner
     forgot. What an agent forgot is not forgotten for the owner.
     """
-    forms = dict.fromkeys((draft.text, as_speaker(draft.text)))
-    tombstone = next(filter(None, map(store.tombstone, forms)), None)
+    tombstone = find_tombstone(store, draft.text)
     if tombstone is None or (draft.trust == "owner" and tombstone.by_agent):
         return None
     if draft.trust != "owner" and not tombstone.by_agent:

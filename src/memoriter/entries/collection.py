@@ -111,6 +111,7 @@ class Entries:
 
     approve = bound(adding.approve)
     reject = bound(adding.reject)
+    says_forgotten = bound(adding.forgotten_by_owner)
 
     get = bound(listing.get)
     list = bound(listing.list_entries)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, get_args, get_type_hints
 
+from memoriter.entries.adding import find_tombstone
 from memoriter.entries.capture import classify
 from memoriter.entries.drafts import TYPES, Draft, clamp, clean_entry, type_of
 from memoriter.errors import BadArgument, WriteError
@@ -114,7 +115,7 @@ def import_lines(
             known = line.entry.id in added or entries.load([line.entry.id])
             if known or _is_double(entries, line.entry):
                 already += 1
-            elif entries.tombstone(line.entry.text):
+            elif find_tombstone(entries, line.entry.text):
                 refused += 1
             else:
                 kept = _without_forgotten(entries, line)
@@ -137,7 +138,7 @@ def _without_forgotten(entries: EntryStore, line: EntryLine) -> EntryLine:
     """Return a line without a history that contains a forgotten text."""
     states = (state for event in line.history for state in (event.before, event.after) if state)
     texts = {state.text for state in states} | {event.said for event in line.history if event.said}
-    forgotten = any(entries.tombstone(text) for text in texts)
+    forgotten = any(find_tombstone(entries, text) for text in texts)
     return replace(line, history=()) if forgotten else line
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -204,6 +205,30 @@ def as_speaker(text: str) -> str:
     for pattern, own in _SPEAKER:
         text = pattern.sub(own, text)
     return text
+
+
+_SHORT_FORMS = {"am": "m", "are": "re", "is": "s", "has": "s", "have": "ve", "will": "ll", "would": "d"}
+_LONG = re.compile(rf"\b(i|you|we|they|he|she|it|that|there) ({'|'.join(_SHORT_FORMS)})\b", re.IGNORECASE)
+_LONG_DENIAL = re.compile(
+    r"\b(do|does|did|is|are|was|were|has|have|had|would|should|could) not\b", re.IGNORECASE
+)
+_EXPANSIONS = (("n't", " not"), *((f"'{short}", f" {long}") for long, short in _SHORT_FORMS.items()))
+
+
+def same_words(text: str) -> Iterable[str]:
+    """Return a text as it is, as the user would say it, and both with all contractions and with none.
+
+    >>> list(same_words("I'm not a runner"))
+    ["I'm not a runner", 'I am not a runner']
+    """
+    forms = list[str]()
+    for form in (text, as_speaker(text)):
+        whole = form.replace("’", "'")
+        for short, full in _EXPANSIONS:
+            whole = whole.replace(short, full)
+        contracted = _LONG.sub(lambda found: f"{found[1]}'{_SHORT_FORMS[found[2].lower()]}", whole)
+        forms += [form, whole, contracted, _LONG_DENIAL.sub(r"\1n't", whole)]
+    return dict.fromkeys(forms)
 
 
 @lru_cache(maxsize=4096)

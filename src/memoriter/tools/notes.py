@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from pydantic import AliasChoices, Field
 
 from memoriter.config.fields import described
-from memoriter.errors import BadArgument
+from memoriter.errors import BadArgument, WriteError
 from memoriter.records import Saved, Source, Trust
+from memoriter.sentences import sentence
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Arguments, Call, Count, Shape, omitted_if_none, operation
 
@@ -67,6 +68,8 @@ def memory_save(call: Call[SaveArguments]) -> SavedJson:
     comes up. With a category it goes to memory/<category>/<title>.md, otherwise to the day's log.
     """
     asked = call.arguments
+    if call.memory.has_entries and call.memory.entries.says_forgotten(asked.content):
+        raise WriteError(f"Not saved: {sentence('entry.forgotten_by_owner')}.")
     saved = call.memory.save(
         asked.content, asked.title, asked.tags, asked.category, trust="agent", made_by=call.source
     )
