@@ -228,14 +228,16 @@ def _chase(
             about, near, chance = max(same, key=lambda one: (one[1].new.day, one[0]))
             old, new = _number_of(near.old, first), _number_of(near.new, first)
             if old not in replaced | newer | beside:
-                may_lead = near.nearness >= NEAR and _may_replace(near.new, near.old)
-                (newer if may_lead and _leads(query, near, lookup.answer, about, chance) else beside)[old] = new
+                is_first = _comes_first(query, near, lookup.answer, about, chance)
+                (newer if is_first and _may_replace(near.new, near.old) else beside)[old] = new
         successor = (newer | replaced).get(number, number)
         numbers += [successor] if not past and successor not in numbers else []
     return newer, beside
 
 
-def _leads(query: str, near: Near, answer: Answer, about: float, chance: float) -> bool:
+def _comes_first(query: str, near: Near, answer: Answer, about: float, chance: float) -> bool:
+    if near.nearness < NEAR:
+        return False
     lead = answer(query, near.new.line) - answer(query, near.old.line)
     return comes_first(about, chance, lead, announced=announces_change(near.new.line))
 

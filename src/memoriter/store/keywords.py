@@ -13,7 +13,7 @@ import apsw
 
 from memoriter.records import Chunk
 from memoriter.store.protocol import Filter, RowCache, row_set, value
-from memoriter.text import date_tokens, terms_in, tokenize
+from memoriter.text import date_tokens, token_set, tokenize
 
 #: The weight of a match in headings, path and date, relative to 1 in the text.
 TITLE_WEIGHT = 2.0
@@ -135,9 +135,9 @@ def columns(chunk: Chunk) -> tuple[str, str]:
 
 def contained(terms: Sequence[str], chunk: Chunk) -> tuple[str, ...]:
     """Return the terms that occur in the title or the body of a chunk."""
-    found = {*date_tokens(chunk.date)} if chunk.date else set()
-    found = found.union(*(terms_in(text, terms) for text in (*_titles(chunk), chunk.text)))
-    return tuple(term for term in terms if term in found)
+    texts = [token_set(text) for text in (*_titles(chunk), chunk.text)]
+    dates = date_tokens(chunk.date) if chunk.date else ()
+    return tuple(term for term in terms if term in dates or any(term in tokens for tokens in texts))
 
 
 def _titles(chunk: Chunk) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterator
 from functools import cache, lru_cache
 from itertools import chain
 from operator import add
@@ -19,15 +19,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memoriter.text.dates import find_dates, take_dates
-from memoriter.text.words import CHINESE, MAX_TOKEN, first_letters, whole_word, word_tokens
+from memoriter.text.words import CHINESE, MAX_TOKEN, whole_word, word_tokens
 
 TOKENIZER_VERSION = 2
 """Increased when the same text gives other tokens. The index is then rebuilt."""
 
 #: Characters of a query that are used.
 MAX_QUERY = 4096
-#: Characters up to which a text is split faster than searched for the start of each term.
-SHORT = 600
 
 # Han with extensions and compatibility forms, kana without the middle dot, Hangul syllables.
 CJK = "々〇ぁ-ゖゝ-ゟァ-ヺー-ヿ\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\U00020000-\U0003347f"
@@ -66,33 +64,6 @@ def tokenize(text: str) -> list[str]:
 def token_set(text: str) -> frozenset[str]:
     """Return the tokens of a text. Cached, since a search reads its best chunks several times, and the next one too."""
     return frozenset(tokenize(text))
-
-
-def terms_in(text: str, terms: Collection[str]) -> Set[str]:
-    """Return the terms that are tokens of a text. Of a long one, only words that may give a term are split into tokens.
-
-    >>> sorted(terms_in("She studies the routes of buses", ["study", "bus", "bu", "map"]))
-    ['bus', 'study']
-    """
-    if len(text) <= SHORT or not text.isascii() or not all(term.isascii() and term.isalpha() for term in terms):
-        return token_set(text).intersection(terms)
-    spaced, lower = _spaced(text)
-    found = set[str]()
-    # The token of a word with an apostrophe does not contain it.
-    for start in {"'", *map(first_letters, terms)}:
-        at = lower.find(start)
-        while at >= 0:
-            end = lower.find(" ", at)
-            found.update(_known_pieces[spaced[lower.rfind(" ", 0, at) + 1 : end]])
-            at = lower.find(start, end)
-    return found.intersection(terms)
-
-
-@lru_cache(maxsize=1024)
-def _spaced(text: str) -> tuple[str, str]:
-    """Return an ASCII text without its dates and with one space after each word, as it is and in lower case."""
-    spaced = " ".join((*take_dates(text, []).split(), ""))
-    return spaced, spaced.lower()
 
 
 def query_terms(text: str, limit: int = 64, *, as_written: bool = False) -> list[str]:

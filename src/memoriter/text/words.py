@@ -224,8 +224,6 @@ _IRREGULAR = {
     "men": "man",
     "women": "woman",
 }
-#: Stems that differ from their words in more than the last letter.
-_IRREGULAR_STEMS = frozenset(stem for word, stem in _IRREGULAR.items() if not word.startswith(stem[:-1]))
 # Words that only look inflected. Stemming would match them with unrelated words ("evening" with "even").
 _NOT_INFLECTED = """
     always anomaly evening family italy lens morning news perhaps physics politics sales series species united
@@ -250,15 +248,6 @@ def stem(word: str) -> str:
     if word[-1] not in "sdgye":  # no ending below
         return _IRREGULAR.get(word, word)
     return _IRREGULAR.get(word) or _without_final_e(_without_adverb(_without_tense(_without_plural(word))))
-
-
-def first_letters(stemmed: str) -> str:
-    """Return letters that every word with this stem contains. An ending replaces at most the last letter of a stem.
-
-    >>> first_letters("study"), first_letters("die")
-    ('stud', 'd')
-    """
-    return stemmed[0] if stemmed in _IRREGULAR_STEMS else stemmed[:-1] or stemmed
 
 
 def _without_plural(word: str) -> str:

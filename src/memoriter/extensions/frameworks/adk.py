@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from memoriter.errors import BadArgument, FrameworkMissing
 from memoriter.memory import Memory
 from memoriter.text.encoding import slug
-from memoriter.text.tokens import terms_in
+from memoriter.text.tokens import token_set
 
 try:
     from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -128,7 +128,7 @@ def _with_all_words(memory: Memory, query: str) -> list[tuple[str, str, str, str
         for hit in hits
         if hit.explain.coverage > 0.999  # of 1, with room for rounding
         for author, text in _turns(hit.snippet, hit.trust)
-        if terms_in(text, hit.explain.matched)
+        if token_set(text).intersection(hit.explain.matched)
     ]
 
 
