@@ -62,7 +62,10 @@ LEFT_OUT = {
     "page": "a browser",
     "programs": "programs for Linux",
 }
-SHORT = ("tests/files", "tests/resident", "tests/config/test_loading.py", "tests/store/test_side_files.py")
+SHORT = (
+    *("tests/files", "tests/hosts", "tests/resident", "tests/config/test_loading.py"),
+    *("tests/store/test_side_files.py", "tests/store/test_store_healing.py"),
+)
 #: What takes longer is stopped: a folder of tests, the short form, the first start of Wine, and the package manager.
 FOLDER_S, SHORT_S, START_S, INSTALL_S = 3600, 1200, 300, 600
 SUMMARY = re.compile(r"(\d+) (passed|failed|errors?|skipped)")

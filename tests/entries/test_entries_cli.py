@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from memoriter import Memory
 from memoriter.cli.app import app
 from memoriter.errors import MemoriterError
+from memoriter.files import platform
 from memoriter.tools.toolbox import Toolbox
 
 Run = Callable[..., str]
@@ -84,7 +85,7 @@ def test_entries_are_added_listed_undone_and_exported(run: Run, tmp_path: Path) 
 
     file = tmp_path / "entries.jsonl"
     assert json.loads(run("export", "--output", str(file), "--json"))["total"] == 1
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert platform.is_private(file)
     run("undo", added["id"])
     assert json.loads(run("list", "--json"))["entries"] == []
     assert imported(run, file) == (1, 0, 0)

@@ -11,6 +11,7 @@ import pytest
 from lab.soak.bytescan import holders
 from memoriter.entries import Draft, Entries
 from memoriter.errors import EditConflict, WriteError
+from memoriter.files.platform import command_line
 from memoriter.memory import Memory
 from memoriter.records import Entry, Selection
 from memoriter.sentences import sentence
@@ -182,7 +183,7 @@ def test_a_receipt_of_erasing_names_the_copies_that_a_restore_put_aside(open_mem
     entry = remember(memory)
     assert not any("replaced" in text for text in memory.erase(entry.id, dry_run=True).not_covered)
     aside.mkdir()
-    expected = sentence("forget.replaced", paths=str(aside), command=f"rm -r {aside}")
+    expected = sentence("forget.replaced", paths=str(aside), command=command_line(["rm", "-r", str(aside)]))
     assert expected in memory.erase(entry.id, dry_run=True).not_covered
     assert expected in memory.erase(entry.id).not_covered
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -134,7 +135,10 @@ def edit_text(text: str) -> str:
         file = Path(folder, "entry.txt")
         file.write_text(f"{text}\n", encoding="utf-8")
         try:
-            subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603 - the user's own editor
+            if sys.platform == "win32":  # the shell finds `code.cmd` and leaves backslashes as they are
+                subprocess.run(f'{editor} "{file}"', check=True, shell=True)  # noqa: S602
+            else:
+                subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603 - the user's own editor
             return file.read_text(encoding="utf-8")
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
             raise BadArgument(f"The editor {editor!r} failed: {error}. Nothing was changed.") from error

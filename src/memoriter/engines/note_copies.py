@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.engines import Engine
 from memoriter.files import durable
+from memoriter.files.platform import command_line
 from memoriter.records import NoteLine, Query, Trust
 from memoriter.search.shape import ALL_WORDS
 from memoriter.sentences import sentence
@@ -65,7 +65,7 @@ class NoteCopies:
         if self._others:
             left.append(sentence("forget.workspaces", names=", ".join(self._others)))
         if self._aside:
-            command = shlex.join(["rm", "-r", *self._aside])
+            command = command_line(["rm", "-r", *self._aside])
             left.append(sentence("forget.replaced", paths=", ".join(self._aside), command=command))
         return left
 

@@ -11,7 +11,7 @@ import typer
 
 from memoriter.cli import render
 from memoriter.cli.context import Json
-from memoriter.files.platform import is_private
+from memoriter.files.platform import command_line, is_private
 from memoriter.resident import client
 
 if TYPE_CHECKING:
@@ -78,7 +78,9 @@ def findings(load: Callable[[], Settings]) -> Iterator[Finding]:
     folder = Path(client.folder_of(str(settings.home)))
     if folder.exists() and not is_private(folder):
         text = f"{folder} is not a private folder, so hooks and commands open the memory themselves, which is slow"
-        yield Finding("resident process", "note", text, f"Remove it: `rm -r {folder}`")
+        yield Finding(
+            "resident process", "note", text, f"Remove it: `{command_line(['rm', '-r', str(folder)])}`"
+        )
     else:
         yield Finding("resident process", "ok", state(settings))
 

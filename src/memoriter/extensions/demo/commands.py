@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 from pathlib import Path
 
 import typer
+
+from memoriter.files.platform import command_line
 
 WORKSPACE = Path("demo-workspace")
 HOME = WORKSPACE / ".home"
@@ -74,6 +75,6 @@ def _say(line: str) -> None:
 def _run(*arguments: str) -> None:
     from memoriter.cli import execute
 
-    typer.echo(f"\n$ memoriter {shlex.join(arguments)}")
+    typer.echo(f"\n$ memoriter {command_line(arguments)}")
     if status := execute([f"--workspace={WORKSPACE}", f"--home={HOME}", *arguments]):
         raise typer.Exit(status)
