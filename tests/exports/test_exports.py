@@ -20,6 +20,7 @@ from memoriter.cli.app import app
 from memoriter.errors import MemoriterError, NotFound, SourceError, WriteError
 from memoriter.extensions.claude_code.transcripts import import_claude_code
 from memoriter.extensions.importing import import_export
+from memoriter.extensions.importing.copying import json_files
 from memoriter.extensions.openclaw.importing import import_openclaw
 from memoriter.records import Imported, Selection
 from memoriter.tools.table import OPERATIONS
@@ -411,7 +412,30 @@ def test_an_archive_that_expands_without_end_is_refused(
         import_export(memory, path)
 
 
+def test_an_archive_may_expand_to_what_its_size_explains(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memoriter.extensions.importing.FREE_BYTES", 1 << 20)
+    path = tmp_path / "export.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", b" " * (3 << 20))
+    with pytest.raises(SourceError, match=r"expands to more than 1 MB\. Nothing was imported\."):
+        import_export(memory, path)
+
+
+def test_an_archive_with_a_damaged_compression_is_one_sentence(memory: Memory, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    for kind in (zipfile.ZIP_LZMA, zipfile.ZIP_DEFLATED):
+        with zipfile.ZipFile(path, "w", kind) as archive:
+            archive.writestr("conversations.json", bytes(range(256)) * 40)
+        data = path.read_bytes()
+        path.write_bytes(data[:60] + b"\xff" * 40 + data[100:])
+        with pytest.raises(SourceError, match=r"cannot be read: .*Nothing was imported\."):
+            import_export(memory, path)
+
+
 def test_a_pipe_is_refused_instead_of_waited_for(open_memory: Any, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(SourceError, match="neither a file nor a folder"):
         import_export(open_memory(), tmp_path / "pipe.json")
+    assert json_files(tmp_path / "pipe.json") == []

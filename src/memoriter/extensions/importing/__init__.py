@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from memoriter.memory import Memory
 
 SQLITE_MAGIC = b"SQLite format 3\0"
-#: Bytes of all texts of an archive together. A small archive can expand to any size.
-MAX_TEXT_BYTES = 512 * 1024 * 1024
+#: Bytes of all texts of an archive together: the first number, or this many times its size, up to the last number.
+FREE_BYTES, MAX_RATIO, MAX_TEXT_BYTES = 64 << 20, 100, 512 << 20
 #: Maximum number of notes in a folder.
 MAX_NOTES = 50_000
 #: A transcript of another program: its name, and the id of the conversation.
@@ -106,22 +106,32 @@ class Source:
 
     def zipped(self, is_wanted: Callable[[str], bool]) -> list[str]:
         """Return the texts of an archive whose names are wanted."""
+        import lzma
         import zipfile  # loads compression libraries, which only archives need
         import zlib
 
         try:
             with zipfile.ZipFile(self.place) as archive:
-                texts, left = list[str](), MAX_TEXT_BYTES
+                free = max(FREE_BYTES, MAX_RATIO * self.place.stat().st_size)
+                texts, left = list[str](), (limit := min(free, MAX_TEXT_BYTES))
                 for name in sorted(filter(is_wanted, archive.namelist())):
                     with archive.open(name) as file:
                         data = file.read(left + 1)
                     left -= len(data)
                     if left < 0:
                         raise SourceError(
-                            f"{self.place} expands to more than {MAX_TEXT_BYTES >> 20} MB. Nothing was imported."
+                            f"{self.place} expands to more than {limit >> 20} MB. Nothing was imported."
                         )
                     texts.append(data.decode("utf-8-sig"))
-        except (zipfile.BadZipFile, zlib.error, RuntimeError, UnicodeDecodeError, OSError) as error:
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            lzma.LZMAError,
+            RuntimeError,
+            ValueError,
+            EOFError,
+            OSError,
+        ) as error:
             # RuntimeError: the archive has a password or an unknown compression.
             raise SourceError(f"{self.place} cannot be read: {error}. Nothing was imported.") from error
         return texts

@@ -249,7 +249,7 @@ def json_files(source: Path | None) -> list[str]:
         return []
     if source.is_dir():
         return sorted(file.name for file in source.glob("*.json"))
-    if not zipfile.is_zipfile(source):
+    if not source.is_file() or not zipfile.is_zipfile(source):  # a pipe would wait for its writer
         return []
     with zipfile.ZipFile(source) as archive:
         return sorted({Path(name).name for name in archive.namelist() if name.endswith(".json")})
