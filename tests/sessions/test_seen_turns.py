@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -171,3 +172,15 @@ def test_a_limited_number_of_sessions_is_stored(tmp_path: Path, monkeypatch: pyt
     )
     assert host.send(TEA, session="s5") == []
     assert host.send(TEA, session="s0") == [TEA[1]]
+
+
+def test_a_pipe_in_place_of_the_state_of_a_session_is_an_empty_state(open_memory: Any) -> None:
+    memory = open_memory()
+    said = [{"role": "user", "content": "I live in Lund."}]
+    memory.capture_messages(said, session="s", record=True)
+    (state,) = (memory.settings.agent_folder / "seen_turns").glob("*.json")
+    state.unlink()
+    os.mkfifo(state)
+    memory.capture_messages(said, session="s", record=True)
+    assert [entry.text for entry in memory.entries.list()] == ["I live in Lund."]
+    assert state.is_file()

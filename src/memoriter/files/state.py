@@ -22,7 +22,7 @@ def read_state(file: Path) -> dict[str, Any]:
     """Return the values of a state file; none if it is missing or unreadable."""
     shared.refresh(file.parent)
     try:
-        values = json.loads(file.read_bytes())
+        values = json.loads(file.read_bytes()) if file.is_file() else {}  # a pipe would wait for its writer
     except (OSError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}
