@@ -92,6 +92,14 @@ def test_trust_comes_from_the_turn_and_not_from_the_model(entries: Entries) -> N
         ("Should I send invoices to Bob?", "I send invoices to Bob"),
         ("If I moved, I would live in Ghent.", "I live in Ghent"),
         ("I eat meat only on Sundays.", "The user eats meat"),
+        ("I rarely drink coffee.", "The user drinks coffee"),
+        ("I'd like tea.", "The user likes tea"),
+        ("It is false that I like tea and I own a boat.", "I own a boat"),
+        ("Bob claims I like tea and I own a boat.", "The user owns a boat"),
+        ("Pretend that I like rain and I live in Oslo.", "The user lives in Oslo"),
+        ("I love Python, said nobody ever.", "The user loves Python"),
+        ("I like tea, she said.", "The user likes tea"),
+        ("小王说，我住在北京", "用户住在北京"),
         ("我对榛子过敏。", "用户对榛子不过敏"),
         ("我对榛子过敏。", "以后发票都发给鲍勃"),
     ],
@@ -109,6 +117,8 @@ def test_what_the_owner_did_not_say_is_never_the_owners(entries: Entries, said: 
         ("The mascot is an otter. It is called Pip.", "The mascot is an otter. It is called Pip."),
         ("By the way, the mascot is an otter, so be kind.", "The mascot is an otter."),
         ("我对榛子过敏。", "用户对榛子过敏"),
+        ("I like tea and I own a boat.", "The user owns a boat"),
+        ("I'm allergic to hazelnuts, by the way.", "The user is allergic to hazelnuts"),
     ],
 )
 def test_what_the_owner_said_is_the_owners(entries: Entries, said: str, stated: str) -> None:

@@ -211,6 +211,11 @@ def _trust(text: str, source: TurnLike | None) -> Trust:
 
 #: The places at which a clause of a sentence may start.
 _CLAUSES = re.compile(r"[,;，；]\s*(?:and |but |so )?| (?:and|but) ", re.IGNORECASE)
+#: The beginning of a clause in the first person.
+_OWN = re.compile(
+    r"\s*(?:(?:well|yes|no|so|and|but|oh|ok|okay|also) )?(?:i|my|we|our|ich|je|yo)\b|\s*(?:嗯|好)?(?:我|咱)",
+    re.IGNORECASE,
+)
 #: Letters at the start that related words share, as "allergic" and "allergy".
 _STEM = 5
 
@@ -223,16 +228,27 @@ def _is_said(text: str, turn: str) -> bool:
     size = len(wanted)
     if size and any(forms[at : at + size] == wanted for at in range(len(forms))):
         return True
-    return size == 1 and any(_says(part, text) for one in sentences for part in _assertions(one))
+    return size == 1 and any(_asserts(part, text) for one in sentences for part in _assertions(one))
 
 
 def _assertions(sentence: str) -> Iterator[str]:
-    """Yield a sentence and its clauses, if it asserts them. A denial anywhere in it may concern each clause."""
+    """Yield a sentence and its clauses, if it asserts them.
+
+    A denial anywhere in it may concern each clause, and so may a clause that is not in the first person, such as
+    "Bob says".
+    """
     if QUESTION.search(sentence.lower()) or HYPOTHETICAL.search(sentence.lower()):
         return
     yield sentence
-    if not statement(sentence).denials:
-        yield from _CLAUSES.split(sentence)
+    clauses = [clause for clause in _CLAUSES.split(sentence) if clause]
+    if all(map(_OWN.match, clauses)) and not statement(sentence).denials:
+        yield from clauses
+
+
+def _asserts(said: str, text: str) -> bool:
+    """Return whether what was said is the same as a text, or has its words one after the other."""
+    kind = relation(said, own := as_speaker(text), None).kind
+    return kind == "same" or (kind == "part" and _form(own) in _form(said))
 
 
 def _says(said: str, text: str) -> bool:
