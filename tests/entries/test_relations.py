@@ -35,6 +35,8 @@ PAIRS = [
     ("I prefer tea", "I prefer coffee rather than tea", "contradiction"),
     ("我喜欢茶", "我喜欢咖啡胜过茶", "contradiction"),
     ("我喝茶", "我喝咖啡不是茶", "contradiction"),
+    ("I drink coffee", "I rarely drink coffee", "different"),
+    ("我很少喝咖啡", "我喝咖啡", "different"),
     ("I eat meat", "I eat meat just at Christmas", "different"),
     ("我吃肉", "我吃肉，只在节日", "different"),
     ("我吃肉", "我吃肉，仅在节日", "different"),

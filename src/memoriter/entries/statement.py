@@ -67,7 +67,6 @@ _MINOR = {
     USUALLY usually 一般 通常 平时
     OFTEN often 经常 常常
     SOMETIMES sometimes 有时
-    RARELY rarely seldom 很少
     """.strip().splitlines()
     for word in group.split()[1:]
 }
