@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from serving import served
 
 expect = pytest.importorskip("playwright.sync_api", reason="`make integration` installs it").expect
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from serving import Served
 
     from conftest import Visit
@@ -93,3 +96,16 @@ def test_health_says_what_has_no_vector_and_finishes_it(gateway: Served, visit: 
         card.get_by_role("button", name="Finish now").click()
     expect(card).to_have_count(0)
     page.unroute_all(behavior="ignoreErrors")
+
+
+def test_health_says_once_that_vectors_are_missing_and_why(
+    tmp_path: Path, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "no-server-reads-it")
+    settings = {"provider": "openai", "model": "text-embedding-3-small", "base_url": "http://127.0.0.1:9/v1"}
+    with served(tmp_path, {"embedding": settings}) as gateway:
+        gateway.ask("notes.put", path="memory/rent.md", text="The rent is 900 euros.\n")
+        gateway.ask("memory.sync")
+        page = visit(gateway, "#/health").page
+        expect(page.locator(".card.vectors")).to_contain_text("openai cannot be reached")
+        expect(page.locator(".health").get_by_text("no vector")).to_have_count(1)

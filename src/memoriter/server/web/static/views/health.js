@@ -6,7 +6,7 @@ import { el, fill, icon, measure, refill } from "../dom.js";
 import { number, t } from "../i18n.js";
 import { failure, loading, announce, sentence } from "../notices.js";
 import { programHead } from "../parts.js";
-import { embedder, errors, findings, freshness, sizes, vectors } from "./health_cards.js";
+import { embedder, errors, findings, freshness, missing, sizes, vectors } from "./health_cards.js";
 
 const AGAIN_MS = 3000; // while vectors are computed
 
@@ -102,7 +102,9 @@ export function healthView(main) {
 
   function draw(health) {
     clearTimeout(again);
-    if (health.queue.pending + health.queue.pendingEntries > 0) again = setTimeout(() => load({ quiet: true }), AGAIN_MS);
+    const waits = missing(health.queue) > 0;
+    if (waits) again = setTimeout(() => load({ quiet: true }), AGAIN_MS);
+    const { degraded } = health.embedder;
     refill(
       body,
       el(
@@ -111,15 +113,15 @@ export function healthView(main) {
         el("i", { class: "dot", "aria-hidden": "true" }),
         t(`health.${health.status}`),
       ),
-      vectors(health.queue, health.sizes, sync),
+      vectors(health.queue, health.sizes, degraded, sync),
       el(
         "div",
         { class: "cards" },
         freshness(health.freshness, health.queue),
-        embedder(health.embedder, health.backend, health.fallback),
+        embedder(health.embedder, !waits && degraded, health.backend, health.fallback),
         sizes(health.sizes),
       ),
-      findings(health.findings),
+      findings(health.findings.filter(({ name }) => !waits || name !== "vectors")),
       errors(health.errors),
     );
   }

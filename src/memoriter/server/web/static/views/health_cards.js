@@ -32,30 +32,36 @@ export function freshness({ behind, lastSync, watching }, queue) {
   );
 }
 
-/** What has no vector yet, what that means, how far it is, and a way to finish it. */
-export function vectors(queue, sizes, finish) {
-  const missing = queue.pending + queue.pendingEntries;
-  if (missing === 0) return null;
+/** How much has no vector yet. Its card says why, so no other card repeats it. */
+export const missing = (queue) => queue.pending + queue.pendingEntries;
+
+/** What has no vector yet, what that means or why it is so, how far it is, and a way to finish it. */
+export function vectors(queue, sizes, degraded, finish) {
+  if (missing(queue) === 0) return null;
   const total = sizes.chunks + sizes.entries;
-  const done = Math.max(0, total - missing);
+  const done = Math.max(0, total - missing(queue));
   return el(
     "section",
     { class: "card vectors", role: "status" },
     el("h2", {}, t("health.vectors")),
-    queue.pendingEntries > 0 && el("p", {}, tn("health.vectors.entries", queue.pendingEntries)),
-    queue.pending > 0 && el("p", {}, tn("health.vectors.chunks", queue.pending)),
-    el("p", { class: "faint" }, t("health.vectors.effect")),
+    ...(degraded
+      ? [el("p", { class: "degraded" }, withCode(translated(degraded)))]
+      : [
+          queue.pendingEntries > 0 && el("p", {}, tn("health.vectors.entries", queue.pendingEntries)),
+          queue.pending > 0 && el("p", {}, tn("health.vectors.chunks", queue.pending)),
+          el("p", { class: "faint" }, t("health.vectors.effect")),
+        ]),
     el("p", {}, t("health.vectors.done", { done: number(done), total: number(total) })),
     measure(el("i", { class: "work-bar" }), "--share", total ? done / total : 0),
     el("p", {}, el("button", { type: "button", class: "quiet", "data-do": "finish", onclick: finish }, t("health.finish"))),
   );
 }
 
-export function embedder(who, backend, fallback) {
+export function embedder(who, degraded, backend, fallback) {
   return card(
     "health.embedder",
     figure(who.model || who.provider),
-    who.degraded && el("p", { class: "degraded" }, withCode(translated(who.degraded))),
+    degraded && el("p", { class: "degraded" }, withCode(translated(degraded))),
     facts([
       [t("health.provider"), who.provider],
       [t("health.backend"), fallback ? t("health.fallback", { backend }) : backend],
