@@ -273,6 +273,7 @@ def test_a_search_inside_a_transaction_forgets_rows_that_are_rolled_back(index: 
     assert index.nearest(vectors[3], ALICE, limit=1)[0][1] == pytest.approx(1, abs=1e-5)
 
 
+@pytest.mark.posix("an open file is deleted")
 def test_a_healed_index_starts_empty(open_: Open, index: Index) -> None:
     fill(index, units(10, 8))
     index.refresh(ALICE)

@@ -19,7 +19,7 @@ from memoriter.extensions.backup.archive import CONFIG, Manifest, Writer, open_a
 from memoriter.extensions.backup.copying import copy_database
 from memoriter.extensions.backup.migrating import files_below, migrate
 from memoriter.files.paths import open_inside
-from memoriter.files.platform import sync_file, sync_path
+from memoriter.files.platform import set_mode, sync_file, sync_path
 from memoriter.records import Progress, ProgressCallback
 from memoriter.store.vectors import installed_engines
 
@@ -88,6 +88,7 @@ def _create(
     manifest = Manifest(version, time.time(), str(settings.workspace), root.is_relative_to(home))
     target = folder / "backup.zip"
     with os.fdopen(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
+        set_mode(target, 0o600)
         outside = list[str]()
         sources = [*_home_files(settings, folder, config), *_notes(settings, root, outside)]
         with closing(Writer(file, manifest)) as writer:

@@ -17,7 +17,7 @@ from memoriter.cli.entry_tables import (
     remembered,
 )
 from memoriter.cli.render import console, fit, plain, print_table
-from memoriter.files.platform import sync_file
+from memoriter.files.platform import set_mode, sync_file
 
 if TYPE_CHECKING:
     from memoriter.records import CleanedUp, Entry, EntryEvent, Part, Recall, RecallPage, Remembered
@@ -65,6 +65,7 @@ def write_private(path: Path, lines: Iterable[str]) -> int:
     count = -1  # the first line is a header
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        set_mode(path, 0o600)
         for line in lines:
             file.write(line + "\n")
             count += 1
