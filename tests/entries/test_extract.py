@@ -97,7 +97,7 @@ def test_trust_comes_from_the_turn_and_not_from_the_model(entries: Entries) -> N
         ("It is false that I like tea and I own a boat.", "I own a boat"),
         ("Bob claims I like tea and I own a boat.", "The user owns a boat"),
         ("Pretend that I like rain and I live in Oslo.", "The user lives in Oslo"),
-        ("I love Python, said nobody ever.", "The user loves Python"),
+        ("I love Python, said Bob.", "The user loves Python"),
         ("I like tea, she said.", "The user likes tea"),
         ("小王说，我住在北京", "用户住在北京"),
         ("我对榛子过敏。", "用户对榛子不过敏"),

@@ -20,7 +20,7 @@ from memoriter.entries.capture_rules import HYPOTHETICAL, QUESTION, STRONG, WEIG
 from memoriter.entries.collection import Entries, context_of
 from memoriter.entries.drafts import Draft, clamp, type_of
 from memoriter.entries.relation import relation
-from memoriter.entries.statement import as_speaker, statement
+from memoriter.entries.statement import as_speaker, plain_pieces, statement
 from memoriter.errors import BadArgument, ChatError, WriteError
 from memoriter.llm.prompts import ask, prompt
 from memoriter.records import Entry, EntryType, Remembered, Trust, Turn
@@ -213,7 +213,8 @@ def _trust(text: str, source: TurnLike | None) -> Trust:
 _CLAUSES = re.compile(r"[,;，；]\s*(?:and |but |so )?| (?:and|but) ", re.IGNORECASE)
 #: The beginning of a clause in the first person.
 _OWN = re.compile(
-    r"\s*(?:(?:well|yes|no|so|and|but|oh|ok|okay|also) )?(?:i|my|we|our|ich|je|yo)\b|\s*(?:嗯|好)?(?:我|咱)",
+    r"\s*(?:(?:well|yes|no|so|and|but|oh|ok|okay|also) )?(?:i|my|we|our|ich|je|yo)\b|\s*(?:嗯|好)?(?:我|咱)"
+    r"|\s*(?:well|yes|no|oh|okay|by the way)\s*$",
     re.IGNORECASE,
 )
 #: Letters at the start that related words share, as "allergic" and "allergy".
@@ -248,7 +249,7 @@ def _assertions(sentence: str) -> Iterator[str]:
 def _asserts(said: str, text: str) -> bool:
     """Return whether what was said is the same as a text, or has its words one after the other."""
     kind = relation(said, own := as_speaker(text), None).kind
-    return kind == "same" or (kind == "part" and _form(own) in _form(said))
+    return kind == "same" or (kind == "part" and " ".join(plain_pieces(own)) in " ".join(plain_pieces(said)))
 
 
 def _says(said: str, text: str) -> bool:
