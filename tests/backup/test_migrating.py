@@ -121,7 +121,8 @@ def test_every_table_of_record_is_copied(postgres: PostgresCluster, tmp_path: Pa
             # A checksum belongs to the file, and is computed again by the one that receives the row.
             assert {name for (name,) in info} - {"checksum"} == set(table.columns)
         connection.close()
-    settings_of(tmp_path / "gateway", tmp_path / "notes", postgres.url)
+    gateway = settings_of(tmp_path / "gateway", tmp_path / "notes", postgres.url)
+    Memory.open(settings=gateway, embedder=HashEmbedder()).close()  # creates the schema
     with psycopg.connect(postgres.url) as server:
         found = server.execute(
             "select c.relname from pg_class c where c.relnamespace = 'memoriter'::regnamespace"
