@@ -16,6 +16,7 @@ from memoriter.records import Answer, Excerpt, Query, Recall, Source, referenced
 from memoriter.search import shape
 from memoriter.search.freshness import Lookup, refresh
 from memoriter.search.rerank import answer
+from memoriter.search.search import MAX_QUERY_CHARS
 from memoriter.search.when import label_plans, past_question
 from memoriter.sentences import join, sentence
 from memoriter.text.dates import end_of_day, local_day, read_day
@@ -43,6 +44,9 @@ class MemorySearch:
         if query.source not in (None, *SOURCES):
             message = f"There is no source {query.source!r}. The sources are: {', '.join(SOURCES)}."
             raise BadArgument(message, "source")
+        if len(query.text) > MAX_QUERY_CHARS:  # people ask before or behind what they paste
+            half = MAX_QUERY_CHARS // 2 - 1
+            query = replace(query, text=f"{query.text[:half]}\n{query.text[-half:]}")
         if query.as_of is not None:
             query = replace(query, as_of=read_day(query.as_of).isoformat())
         if query.collection is None:

@@ -25,3 +25,12 @@ def test_a_search_takes_a_text_or_a_query(
     assert memory.search(query).hits == memory.search("heron", path_prefix="memory/work/").hits
     assert [hit.path for hit in memory.search(query).hits] == ["memory/work/b.md"]
     assert memory.search(query, max_results=0).hits == ()
+
+
+def test_a_question_behind_a_long_text_is_answered(
+    open_memory: Callable[[], Memory], note: Callable[[str, str], Path]
+) -> None:
+    note("memory/a.md", "The heron stands in the river.\n")
+    note("memory/b.md", "The lamp is green.\n")
+    pasted = "lorem ipsum " * 2_000
+    assert [hit.path for hit in open_memory().search(f"{pasted} heron?").hits] == ["memory/a.md"]
