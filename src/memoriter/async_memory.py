@@ -88,6 +88,7 @@ class AsyncEntries(_Forwarding[Entries]):
     redo = forward(Entries.redo)
     approve = forward(Entries.approve)
     reject = forward(Entries.reject)
+    says_forgotten = forward(Entries.says_forgotten)
     forget = forward(Entries.forget)
     erase = forward(Entries.erase)
     cleanup = forward(Entries.cleanup)
