@@ -412,7 +412,7 @@ def test_an_archive_that_expands_without_end_is_refused(
         import_export(memory, path)
 
 
-def test_an_archive_may_expand_to_what_its_size_explains(
+def test_an_archive_that_expands_to_more_than_a_hundred_times_its_size_is_refused(
     memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memoriter.extensions.importing.FREE_BYTES", 1 << 20)
