@@ -237,6 +237,7 @@ def test_the_words_of_another_person_are_untrusted(marks: dict[str, object], wra
         *(
             {"source": "user", "origin": {"kind": "human"}},
             {"created_at": "2026-11-19", "idempotencyKey": "k"},
+            {"ts": 1731000000, "client_version": "1.2", "device": "phone"},
         ),
         {
             "id": "1",

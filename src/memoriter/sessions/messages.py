@@ -161,7 +161,7 @@ _NEUTRAL_WORDS = """
     mime url image images audio attachment attachments media size bytes hash digest checksum sha encoding
     revision branch git commit mode permission level thinking reasoning effort tool tools call calls function
     part parts block blocks object prompt slug title topic category priority importance score confidence rating
-    intent sentiment summary project channel platform trust user name
+    intent sentiment summary project channel platform trust user name ts client app device os
 """
 _NEUTRAL = frozenset(_NEUTRAL_WORDS.split())
 _OUTSIDE = frozenset(("channel", "external"))
