@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from recalled_blocks import read_back
 from talk import TEA, TRAIN, Message, assistant, emit, user
 
 from memoriter.agent import Agent, Effect, Event
 from memoriter.background import cancellable
 from memoriter.memory import parts_of
-from memoriter.recall.render import read_back
 from memoriter.testing import FailingEmbedder
 
 OpenAgent = Callable[..., Agent]

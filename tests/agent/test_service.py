@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from recalled_blocks import read_back
 
 from memoriter import Memory
 from memoriter.agent.service import MemoryService, Synced
-from memoriter.recall.render import read_back
 from memoriter.records import Hit
 from memoriter.text import estimate_tokens
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from recalled_blocks import read_back
 
-from memoriter.recall.render import Line, in_order, language_of, memory_section, read_back, render
+from memoriter.recall.render import Line, in_order, language_of, memory_section, render
 
 ENGLISH = [
     "## Memory recall",
