@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from memoriter.config.fields import described
 from memoriter.entries.collection import context_of
 from memoriter.entries.drafts import clean_entry
 from memoriter.errors import EditConflict, MemoriterError, NotFound, WriteError
@@ -21,30 +24,26 @@ from memoriter.files import edits
 from memoriter.memory import Memory, parts_of
 from memoriter.store.entry_store import Edit
 from memoriter.text.redaction import redact
+from memoriter.tools.tool import Arguments
 
 TRANSCRIPT = ".jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One place, and what it should say. Without a new text it is forgotten."""
+class Place(Arguments):
+    """One place, and what it should say. With another text now it is a conflict."""
 
-    #: The id of an entry, or the path of a note or transcript.
-    ref: str
-    #: What it says now. Another text is a conflict.
-    text: str
-    new: str | None = None
-    #: The line in a file. None: an entry.
-    line: int | None = None
+    ref: str = Field(max_length=4_096, description="The id of an entry, or the path of a file.")
+    text: str = Field(max_length=8_000, description="What it says now.")
+    line: int | None = described(None, "The line in a file.", ge=1)
+    new: str | None = described(None, "What it should say. Without it: forget.", max_length=8_000)
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A file with its text before the change, and the digest of its text after it."""
+class Changed(Arguments):
+    """A file that was changed."""
 
-    path: str
-    before: str
-    version: str
+    path: str = Field(max_length=4_096, description="Its path.")
+    before: str = Field(max_length=64_000_000, description="Its text before.")
+    version: str = Field(max_length=64, description="The digest of its text after.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ def change(memory: Memory, places: Sequence[Place]) -> Done:
     try:
         for path, (before, after) in new_texts.items():
             _write(memory, path, before, after)
-            written.append(Changed(path, before, edits.digest(after)))
+            written.append(Changed(path=path, before=before, version=edits.digest(after)))
         made = _apply(memory, entries)
     except (MemoriterError, OSError):
         for one in reversed(written):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import Literal
@@ -90,7 +90,7 @@ class Thing:
     kind: Literal["name", "tag", "project"]
     #: Entries and notes that mention it.
     count: int
-    aliases: tuple[str, ...] = ()
+    aliases: list[str] = field(default_factory=list)
 
 
 def about(memory: Memory, name: str, *, masked: bool = False) -> About:
@@ -154,7 +154,7 @@ def _joined(things: Sequence[Thing], pairs: Sequence[tuple[str, str]]) -> Iterat
         key = thing.name.casefold()
         if key in done:
             continue
-        aliases = tuple(sorted(others.get(key, ())))
+        aliases = sorted(others.get(key, ()))
         done.update((key, *(alias.casefold() for alias in aliases)))
         yield Thing(thing.name, thing.kind, thing.count, aliases)
 
