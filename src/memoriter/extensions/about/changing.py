@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from memoriter.config.fields import described
+from memoriter.entries.adding import rejection
 from memoriter.entries.collection import context_of
 from memoriter.entries.drafts import clean_entry
 from memoriter.errors import EditConflict, MemoriterError, NotFound, WriteError
@@ -117,9 +118,7 @@ def _entry_edits(memory: Memory, places: Sequence[Place]) -> list[Edit]:
         family = context.store.load(context.store.family([entry.id]))
         taken = {edit.entry_id for edit in found}
         found += [
-            Edit("reject", replace(one, state="rejected", updated_at=at), one)
-            for one in family.values()
-            if one.state != "rejected" and one.id not in taken
+            rejection(one, at) for one in family.values() if one.state != "rejected" and one.id not in taken
         ]
     return found
 
