@@ -18,8 +18,7 @@ from itertools import cycle, islice, product
 from pathlib import Path
 from typing import NamedTuple
 
-from recalled_blocks import read_back
-
+from lab.evals.recalled_blocks import read_back
 from memoriter import Memory
 from memoriter.errors import MemoriterError
 from memoriter.records import EntryState

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recalled_blocks import read_back
 from talk import TEA, TRAIN, Message, assistant, emit, user
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.agent import Agent, Effect, Event
 from memoriter.background import cancellable
 from memoriter.memory import parts_of

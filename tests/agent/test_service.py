@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from recalled_blocks import read_back
 
+from lab.evals.recalled_blocks import read_back
 from memoriter import Memory
 from memoriter.agent.service import MemoryService, Synced
 from memoriter.records import Hit

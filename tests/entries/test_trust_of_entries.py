@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recalled_blocks import read_back
 
+from lab.evals.recalled_blocks import read_back
 from memoriter import Memory
 from memoriter.records import Imported
 from memoriter.tools.toolbox import Toolbox

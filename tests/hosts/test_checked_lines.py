@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from recalled_blocks import read_back
 from test_hooks_of_hosts import answer
 from test_projects import commit, git, say, shop  # noqa: F401 - the fixture
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.extensions.projects.checking import Tree
 from memoriter.recall.render import Line, render
 

@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 from mcp import Client
-from recalled_blocks import read_back
 from talking import OpenAgent, Talk, talk_to
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.agent import Agent
 from memoriter.extensions.mcp.results import MAX_RESULT_BYTES, limit_size
 from memoriter.extensions.mcp.server import McpServer

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from claude_program import PROGRAM, Machine, Session
 from messages_api import Block, Body, MessagesApi, call, serving, text
-from recalled_blocks import read_back
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.sessions.transcripts import Transcripts
 
 pytestmark = [

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from recalled_blocks import read_back
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.recall.render import Line, in_order, language_of, memory_section, render
 
 ENGLISH = [

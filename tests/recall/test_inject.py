@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hostile_memories import HOSTILE
 from opened_entries import open_entries
-from recalled_blocks import read_back
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.entries import Draft, Entries
 from memoriter.errors import NotFound
 from memoriter.recall.inject import Budget, Injector

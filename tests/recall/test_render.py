@@ -4,8 +4,8 @@ import re
 
 from hypothesis import given
 from hypothesis import strategies as st
-from recalled_blocks import read_back
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.recall.render import LABELS, TAG, Line, in_order, language_of, render
 from memoriter.text.blocks import without_blocks
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from recalled_blocks import read_back
 
+from lab.evals.recalled_blocks import read_back
 from memoriter import Memory
 from memoriter.recall.inject import Candidate, is_said
 from memoriter.recall.render import NOTES, Line

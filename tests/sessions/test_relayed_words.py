@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recalled_blocks import read_back
 
+from lab.evals.recalled_blocks import read_back
 from memoriter import Agent, Memory, Moment
 from memoriter.sessions.messages import relayed_refs
 from memoriter.sessions.tail import TailPosition, read_new_turns

@@ -161,11 +161,7 @@ def _counts(memory: Memory, status: Status | None) -> dict[str, int]:
         entries = 0
     indexed = {"files": status.files, "chunks": status.chunks} if status else {"files": 0, "chunks": 0}
     notes = status.details.get("source_bytes", 0) if status else 0
-    return {**indexed, "entries": _whole(entries), "notes_bytes": _whole(notes)}
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
+    return {**indexed, "entries": entries, "notes_bytes": notes if isinstance(notes, int) else 0}
 
 
 #: The sizes that the files in the folder of an agent count for. Other files count as `other_bytes`.

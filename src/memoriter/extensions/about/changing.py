@@ -39,7 +39,7 @@ class Place(Arguments):
     new: str | None = described(None, "What it should say. Without it: forget.", max_length=8_000)
 
 
-class Changed(Arguments):
+class ChangedFile(Arguments):
     """A file that was changed."""
 
     path: str = Field(max_length=4_096, description="Its path.")
@@ -56,7 +56,7 @@ class Done:
     #: One of the changed entries and the number of its newest change. They are one change set.
     entry: str | None = None
     seq: int | None = None
-    files: tuple[Changed, ...] = ()
+    files: tuple[ChangedFile, ...] = ()
 
 
 def change(memory: Memory, places: Sequence[Place]) -> Done:
@@ -67,11 +67,12 @@ def change(memory: Memory, places: Sequence[Place]) -> Done:
             by_path[place.ref].append(place)
     new_texts = {path: _planned(memory, path, some) for path, some in by_path.items()}
     entries = _entry_edits(memory, [place for place in places if place.line is None])
-    written = list[Changed]()
+    written = list[ChangedFile]()
     try:
         for path, (before, after) in new_texts.items():
+            changed = ChangedFile(path=path, before=before, version=edits.digest(after))
             _write(memory, path, before, after)
-            written.append(Changed(path=path, before=before, version=edits.digest(after)))
+            written.append(changed)
         made = _apply(memory, entries)
     except (MemoriterError, OSError):
         for one in reversed(written):
@@ -84,7 +85,7 @@ def change(memory: Memory, places: Sequence[Place]) -> Done:
     return Done(corrected, len(places) - corrected, entry, seq, tuple(written))
 
 
-def undo(memory: Memory, entry: str | None, seq: int | None, files: Sequence[Changed]) -> None:
+def undo(memory: Memory, entry: str | None, seq: int | None, files: Sequence[ChangedFile]) -> None:
     """Undo a change, unless one of its places was changed since."""
     for file in files:
         now = edits.read(_file(memory, file.path)) or ""

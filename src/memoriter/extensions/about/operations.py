@@ -6,7 +6,7 @@ from pydantic import Field
 
 from memoriter.config.fields import described
 from memoriter.extensions.about import changing
-from memoriter.extensions.about.changing import Changed, Place
+from memoriter.extensions.about.changing import ChangedFile, Place
 from memoriter.extensions.about.gathering import Thing, about, list_things
 from memoriter.extensions.about.why import sources_of
 from memoriter.extensions.letter.operations import EventJson
@@ -74,7 +74,7 @@ class UndoArguments(Arguments):
 
     entry: str | None = described(None, "`entry` of the change.", max_length=64)
     seq: int | None = described(None, "`seq` of the change.")
-    files: list[Changed] = described([], "`files` of the change.", max_length=MAX_PLACES)
+    files: list[ChangedFile] = described([], "`files` of the change.", max_length=MAX_PLACES)
 
 
 class ChangedResult(Shape):
@@ -85,7 +85,7 @@ class ChangedResult(Shape):
     remains: list[str] = described([], "Places that still mention the thing.")
     entry: str | None = None
     seq: int | None = None
-    files: list[Changed] = Field(default=[])
+    files: list[ChangedFile] = Field(default=[])
 
 
 class UndoneResult(Shape):

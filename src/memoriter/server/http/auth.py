@@ -135,7 +135,7 @@ LOCK_TIMEOUT_S = 10.0
 class Token(BaseModel):
     """One token of the file, without its secret."""
 
-    model_config = ConfigDict(frozen=True, validate_by_name=True)
+    model_config = ConfigDict(frozen=True)
 
     id: str
     digest: str = Field(alias="sha256", pattern=r"^[0-9a-f]{64}$")
@@ -232,8 +232,15 @@ class Tokens:
 
     def _new(self, access: Access, agents: tuple[str, ...], name: str) -> tuple[str, Token]:
         secret = PREFIX + secrets.token_urlsafe(32)
-        known = {"access": access, "agents": agents, "name": name, "created_at": self._clock()}
-        return secret, Token(id=secrets.token_hex(4), digest=digest_of(secret), **known)
+        token = Token(
+            id=secrets.token_hex(4),
+            sha256=digest_of(secret),
+            access=access,
+            agents=agents,
+            name=name,
+            createdAt=self._clock(),
+        )
+        return secret, token
 
     @contextmanager
     def _changing(self) -> Iterator[tuple[Token, ...]]:
