@@ -51,7 +51,7 @@ export interface Operations {
   "about.change": {
     arguments: {
       /** The places. */
-      places: PlaceInput[]
+      places: Place[]
       /** The thing, to report what still mentions it. */
       name?: string
     }
@@ -62,11 +62,7 @@ export interface Operations {
       remains: string[]
       entry: string | null
       seq: number | null
-      files: {
-        path: string
-        before: string
-        version: string
-      }[]
+      files: ChangedFile[]
     }
   }
   /** Gather everything about a person, place, project or topic: entries in force and older ones, lines of notes and conversations, recalls, contradictions and changes. Other names of it are found too. */
@@ -106,7 +102,7 @@ export interface Operations {
       /** `seq` of the change. */
       seq?: number
       /** `files` of the change. */
-      files?: FileInput[]
+      files?: ChangedFile[]
     }
     result: Always & {
       undone: boolean
@@ -1456,6 +1452,16 @@ export interface Changed {
   entry: Entry
 }
 
+/** A file that was changed. */
+export interface ChangedFile {
+  /** Its path. */
+  path: string
+  /** Its text before. */
+  before: string
+  /** The digest of its text after. */
+  version: string
+}
+
 /** A chunk without its text. */
 export interface Chunk {
   id: string
@@ -1618,16 +1624,6 @@ export interface ExplainedHit {
   session?: string
 }
 
-/** A file that was changed. */
-export interface FileInput {
-  /** Its path. */
-  path: string
-  /** Its text before. */
-  before: string
-  /** The digest of its text after. */
-  version: string
-}
-
 /** An entry that the owner may want to forget. */
 export interface Forget {
   id: string
@@ -1756,8 +1752,8 @@ export interface NotesFile {
   title: string
 }
 
-/** One place to change. */
-export interface PlaceInput {
+/** One place, and what it should say. With another text now it is a conflict. */
+export interface Place {
   /** The id of an entry, or the path of a file. */
   ref: string
   /** What it says now. */

@@ -24,9 +24,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from memoriter.entries import Draft, Entries
-from memoriter.entries.collection import context_of, open_entries
+from memoriter.entries.collection import connect_entries, context_of
 from memoriter.entries.exchange import EntryLine, import_lines
 from memoriter.records import Entry
+from memoriter.store import open_index
+from memoriter.store.entry_store import open_file
 from memoriter.testing import HashEmbedder
 
 DIMENSIONS = 384
@@ -52,7 +54,8 @@ def _spelled(number: int) -> str:
 def filled(folder: Path, count: int, engine: str) -> Entries:
     """Open entries and fill them with this many statements."""
     chooser = random.Random(count)
-    entries = open_entries(folder, HashEmbedder(DIMENSIONS), engine=engine)
+    index = open_index(folder / "entries", engine=engine)
+    entries = connect_entries(lambda: open_file(folder / "memory.db"), index, HashEmbedder(DIMENSIONS))
     statements = (
         Entry(str(uuid.UUID(int=chooser.getrandbits(128))), statement(chooser), "fact") for _ in range(count)
     )

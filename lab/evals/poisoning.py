@@ -18,9 +18,9 @@ from itertools import cycle, islice, product
 from pathlib import Path
 from typing import NamedTuple
 
+from lab.evals.recalled_blocks import read_back
 from memoriter import Memory
 from memoriter.errors import MemoriterError
-from memoriter.recall.render import read_back
 from memoriter.records import EntryState
 from memoriter.tools.toolbox import Toolbox
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from talk import TEA, TRAIN, Message, assistant, emit, user
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.agent import Agent, Effect, Event
 from memoriter.background import cancellable
 from memoriter.memory import parts_of
-from memoriter.recall.render import read_back
 from memoriter.testing import FailingEmbedder
 
 OpenAgent = Callable[..., Agent]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from lab.evals.recalled_blocks import read_back
 from memoriter import Memory
 from memoriter.agent.service import MemoryService, Synced
-from memoriter.recall.render import read_back
 from memoriter.records import Hit
 from memoriter.text import estimate_tokens
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fake_claude_code import ClaudeCode
 
-from memoriter.recall.render import read_back
+from lab.evals.recalled_blocks import read_back
 
 
 def recalled(context: str) -> list[str]:

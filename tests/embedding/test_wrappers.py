@@ -135,7 +135,7 @@ class TestCachedVectors:
         embedder, cache = FailingEmbedder(after=2), MemoryCache()
         cached = Cached(Batched(embedder, items=5, concurrency=1), cache)
         result = cached.ensure(by_hash(TEXTS))
-        assert result == Ensured(embedded=10, missing=10, error="the embedder is out of order")
+        assert result == Ensured(embedded=10, error="the embedder is out of order")
         embedder.heal()
         assert cached.ensure(by_hash(TEXTS)) == Ensured(embedded=10, cached=10)
 
@@ -163,7 +163,7 @@ class TestCachedVectors:
     def test_are_never_invalid(self, answer: object, error: str) -> None:
         cache = MemoryCache()
         result = Cached(Batched(Lying(answer)), cache).ensure({"1": "a", "2": "b"})
-        assert (result, cache.vectors) == (Ensured(missing=2, error=error), {})
+        assert (result, cache.vectors) == (Ensured(error=error), {})
 
     def test_are_cleaned_before_they_are_saved(self) -> None:
         cache = MemoryCache()

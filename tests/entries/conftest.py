@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from opened_entries import open_entries
 
 from memoriter.entries import Entries, EntryOptions
-from memoriter.entries.collection import INDEX_NAME, connect_entries, open_entries
+from memoriter.entries.collection import connect_entries
 from memoriter.store import open_index
 from memoriter.testing import HashEmbedder
 
@@ -53,7 +54,7 @@ def open_(tmp_path: Path, clock: Clock, request: pytest.FixtureRequest) -> Itera
         if connect is None:
             entries = open_entries(tmp_path / "agent", chosen, engine=engine, options=options, clock=clock)
         else:
-            index = open_index(tmp_path / "agent" / INDEX_NAME, engine=engine)
+            index = open_index(tmp_path / "agent" / "entries", engine=engine)
             entries = connect_entries(connect, index, chosen, options=options, clock=clock)
         opened.append(entries)
         return entries

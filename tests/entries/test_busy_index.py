@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from memoriter.entries import Draft, Entries, EntryOptions
-from memoriter.entries.collection import INDEX_NAME
 from memoriter.store import Index, open_index
 
 
 @pytest.fixture
 def busy(tmp_path: Path) -> Any:
     """Return the index as another process opens it. Its lock belongs to the file, not to the process."""
-    with open_index(tmp_path / "agent" / INDEX_NAME) as index:
+    with open_index(tmp_path / "agent" / "entries") as index:
         yield index
 
 

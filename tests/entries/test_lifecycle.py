@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opened_entries import open_entries
 
 from memoriter.agent.service import MemoryService
 from memoriter.entries import Draft, Entries, EntryOptions
-from memoriter.entries.collection import open_entries
 from memoriter.entries.context import CleanupOptions
 from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.errors import NotFound

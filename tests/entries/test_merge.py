@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opened_entries import open_entries
 
 from lab.evals.merge import HALVES, LANGUAGES, judged, losses, missed, pairs, wrong_merges
 from memoriter.embedding.local import LocalEmbedder
 from memoriter.embedding.lookup import bundled_model
 from memoriter.entries import Draft, Entries
-from memoriter.entries.collection import open_entries
 from memoriter.entries.merge import Neighbour, edits, judge
 from memoriter.entries.relation import relation
 from memoriter.records import Remembered

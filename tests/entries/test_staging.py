@@ -212,7 +212,7 @@ def test_forgetting_covers_staged_entries_absorbed_by_a_paraphrase(careful: Entr
 
 
 def test_an_export_contains_staged_entries(careful: Entries, tmp_path: Path, clock: Any) -> None:
-    from memoriter.entries.collection import open_entries
+    from opened_entries import open_entries
 
     entry = stored(careful, "The deploy key is in the vault")
     lines = "\n".join(careful.export())

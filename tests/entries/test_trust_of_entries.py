@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from lab.evals.recalled_blocks import read_back
 from memoriter import Memory
-from memoriter.recall.render import read_back
 from memoriter.records import Imported
 from memoriter.tools.toolbox import Toolbox
 

@@ -90,8 +90,8 @@ def test_things_are_listed_by_frequency_with_their_other_names(memory: Memory) -
     memory.remember("Doubao (豆包) is a grey cat", tags=("pets",))
     memory.remember("We asked Priya about Doubao", tags=("pets",))
     things = {thing.name: (thing.kind, thing.count, thing.aliases) for thing in list_things(memory)}
-    assert things["Doubao"] == ("name", 4, ("豆包",))
-    assert things["pets"] == ("tag", 2, ())
+    assert things["Doubao"] == ("name", 4, ["豆包"])
+    assert things["pets"] == ("tag", 2, [])
 
 
 def test_only_the_owner_sees_a_recurring_secret_of_notes_among_the_things(memory: Memory) -> None:
@@ -121,10 +121,15 @@ def test_a_thing_is_corrected_everywhere_and_the_change_is_undone_as_a_whole(mem
     done = change(
         memory,
         [
-            Place(grey.id, grey.text, "Dudu is a grey cat"),
-            Place(old.id, old.text),
-            Place("memory/cat.md", "- Doubao eats at seven", "- Dudu eats at seven", 3),
-            Place("sessions/talk.jsonl", "Doubao sleeps on the desk", "Dudu sleeps on the desk", 1),
+            Place(ref=grey.id, text=grey.text, new="Dudu is a grey cat"),
+            Place(ref=old.id, text=old.text),
+            Place(ref="memory/cat.md", text="- Doubao eats at seven", new="- Dudu eats at seven", line=3),
+            Place(
+                ref="sessions/talk.jsonl",
+                text="Doubao sleeps on the desk",
+                new="Dudu sleeps on the desk",
+                line=1,
+            ),
         ],
     )
     assert gathered(memory, "Doubao").places == 0
@@ -139,7 +144,10 @@ def test_a_thing_is_corrected_everywhere_and_the_change_is_undone_as_a_whole(mem
 def test_nothing_is_changed_if_one_place_says_something_else(memory: Memory) -> None:
     grey = memory.remember("Doubao is a grey cat").entry
     assert grey
-    places = [Place(grey.id, grey.text), Place("memory/cat.md", "- Doubao eats at six", None, 3)]
+    places = [
+        Place(ref=grey.id, text=grey.text),
+        Place(ref="memory/cat.md", text="- Doubao eats at six", line=3),
+    ]
     with pytest.raises(EditConflict, match="says something else by now"):
         change(memory, places)
     assert [entry.text for entry in gathered(memory, "Doubao").entries] == ["Doubao is a grey cat"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from note_edits import append
 
 from memoriter.errors import EditConflict, WriteError
 from memoriter.files import edits
@@ -27,7 +28,7 @@ def note(tmp_path: Path) -> Path:
 
 def test_a_new_note_is_created_with_its_folders_and_is_private(tmp_path: Path) -> None:
     path = tmp_path / "memory/birds/苍鹭.md"
-    assert edits.append(path, "grey\n", head="# 苍鹭\n")
+    assert append(path, "grey\n", head="# 苍鹭\n")
     assert path.read_bytes() == "# 苍鹭\ngrey\n".encode()
     assert is_private(path)
     assert is_private(path.parent)
@@ -36,7 +37,7 @@ def test_a_new_note_is_created_with_its_folders_and_is_private(tmp_path: Path) -
 def test_text_that_cannot_be_encoded_is_not_written(note: Path) -> None:
     for broken in ("\udcff", "\ud83d"):
         with pytest.raises(WriteError, match="cannot be encoded as UTF-8"):
-            edits.append(note, broken)
+            append(note, broken)
     assert note.read_bytes() == b"# Herons\n"
 
 
@@ -45,7 +46,7 @@ def test_the_mode_of_a_note_is_kept_under_any_umask(note: Path) -> None:
     note.chmod(0o640)
     before = os.umask(0)
     try:
-        edits.append(note, "grey\n")
+        append(note, "grey\n")
     finally:
         os.umask(before)
     assert stat.S_IMODE(note.stat().st_mode) == 0o640
@@ -54,13 +55,13 @@ def test_the_mode_of_a_note_is_kept_under_any_umask(note: Path) -> None:
 def test_a_note_that_only_its_owner_can_read_stays_so(note: Path) -> None:
     note.chmod(0o644)
     make_private(note)
-    edits.append(note, "grey\n")
+    append(note, "grey\n")
     assert (note.read_text(), is_private(note)) == ("# Herons\ngrey\n", True)
 
 
 def test_line_endings_and_a_missing_last_one_are_kept(note: Path) -> None:
     note.write_bytes(b"\xef\xbb\xbf# Herons\r\nlast")
-    edits.append(note, "one\ntwo\n")
+    append(note, "one\ntwo\n")
     assert note.read_bytes() == b"\xef\xbb\xbf# Herons\r\nlast\r\none\r\ntwo\r\n"
 
 
@@ -155,7 +156,7 @@ def test_a_folder_that_becomes_a_link_during_a_change_leads_nowhere(
 def test_many_threads_append_to_one_note(note: Path) -> None:
     def work(name: int) -> None:
         for number in range(10):
-            edits.append(note, f"{name}-{number}\n")
+            append(note, f"{name}-{number}\n")
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
     for thread in threads:
@@ -182,13 +183,13 @@ def test_links_and_other_encodings_are_not_changed(note: Path, tmp_path: Path) -
     link = note.with_name("link.md")
     link.symlink_to(outside)
     with pytest.raises(WriteError, match="symbolic link"):
-        edits.append(link, "x\n")
+        append(link, "x\n")
     note.write_bytes("# 苍鹭\n".encode("gb18030"))
     with pytest.raises(WriteError, match="not UTF-8"):
-        edits.append(note, "x\n")
+        append(note, "x\n")
     os.mkfifo(note.with_name("pipe.md"))
     with pytest.raises(WriteError, match="not a regular file"):
-        edits.append(note.with_name("pipe.md"), "x\n")
+        append(note.with_name("pipe.md"), "x\n")
     assert outside.read_text(encoding="utf-8") == "mine\n"
 
 
@@ -196,7 +197,7 @@ def test_links_and_other_encodings_are_not_changed(note: Path, tmp_path: Path) -
 def test_a_read_only_folder_is_reported(note: Path) -> None:
     note.parent.chmod(0o500)
     with pytest.raises(WriteError, match="It is unchanged"):
-        edits.append(note, "x\n")
+        append(note, "x\n")
 
 
 @pytest.mark.posix("no limit for the size of files")
@@ -207,7 +208,7 @@ def test_a_full_disk_is_reported_and_the_old_note_is_unchanged(note: Path) -> No
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
     try:
         with pytest.raises(WriteError, match="File too large"):
-            edits.append(note, "x" * 10_000)
+            append(note, "x" * 10_000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     assert note.read_text(encoding="utf-8") == "# Herons\n"
@@ -222,7 +223,7 @@ def test_appending_keeps_every_existing_byte(
     path = tmp_path_factory.mktemp("notes") / "note.md"
     before = b""
     for part in parts:
-        edits.append(path, part)
+        append(path, part)
         after = path.read_bytes() if path.exists() else b""
         assert after.startswith(before)
         assert after.endswith(part.encode())

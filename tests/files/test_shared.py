@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from note_edits import append
 
 from memoriter import Memory
 from memoriter.errors import LockTimeout
@@ -17,7 +18,7 @@ from memoriter.extensions.hooks.capture import session_progress, session_queue
 from memoriter.extensions.hooks.progress import SessionState
 from memoriter.extensions.hooks.queue import SessionRequest
 from memoriter.extensions.importing import import_export
-from memoriter.files import durable, edits, shared
+from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock
 from memoriter.llm.chat import Budgeted
 from memoriter.records import Selection, Turn
@@ -243,7 +244,7 @@ def test_files_outside_a_shared_folder_are_not_announced(
 ) -> None:
     outside = tmp_path_factory.mktemp("outside") / "tokens.json"
     durable.write(outside, b"{}")
-    edits.append(outside, "\n")
+    append(outside, "\n")
     shared.refresh(outside)
     with shared.changing(outside), shared.changing(tmp_path / "tokens.json"):
         pass

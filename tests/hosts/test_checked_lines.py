@@ -10,8 +10,9 @@ import pytest
 from test_hooks_of_hosts import answer
 from test_projects import commit, git, say, shop  # noqa: F401 - the fixture
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.extensions.projects.checking import Tree
-from memoriter.recall.render import Line, read_back, render
+from memoriter.recall.render import Line, render
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 

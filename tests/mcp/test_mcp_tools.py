@@ -13,10 +13,10 @@ import pytest
 from mcp import Client
 from talking import OpenAgent, Talk, talk_to
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.agent import Agent
 from memoriter.extensions.mcp.results import MAX_RESULT_BYTES, limit_size
 from memoriter.extensions.mcp.server import McpServer
-from memoriter.recall.render import read_back
 from memoriter.text.tokens import estimate_tokens
 from memoriter.tools.tool import Shape
 from memoriter.tools.toolbox import TOOLS, Toolbox

@@ -72,7 +72,7 @@ from memoriter.errors import WriteError
 from memoriter.files import edits
 path = Path(sys.argv[1])
 try:
-    edits.append(path, "the new line\\n" * 500)
+    edits.update(path, lambda old: (old or "") + "the new line\\n" * 500)
 except WriteError as error:
     print("reported", error)
 else:

@@ -15,7 +15,7 @@ import pytest
 from claude_program import PROGRAM, Machine, Session
 from messages_api import Block, Body, MessagesApi, call, serving, text
 
-from memoriter.recall.render import read_back
+from lab.evals.recalled_blocks import read_back
 from memoriter.sessions.transcripts import Transcripts
 
 pytestmark = [

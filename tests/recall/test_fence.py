@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memoriter.recall.render import Line, in_order, language_of, memory_section, read_back, render
+from lab.evals.recalled_blocks import read_back
+from memoriter.recall.render import Line, in_order, language_of, memory_section, render
 
 ENGLISH = [
     "## Memory recall",

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from hostile_memories import HOSTILE
+from opened_entries import open_entries
 
+from lab.evals.recalled_blocks import read_back
 from memoriter.entries import Draft, Entries
-from memoriter.entries.collection import open_entries
 from memoriter.errors import NotFound
 from memoriter.recall.inject import Budget, Injector
-from memoriter.recall.render import Line, read_back, render
+from memoriter.recall.render import Line, render
 from memoriter.records import Answer, Explanation, Hit
 from memoriter.testing import HashEmbedder
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from opened_entries import open_entries
 
 from memoriter import Memory
 from memoriter.entries import Entries, EntryOptions
-from memoriter.entries.collection import open_entries
 from memoriter.entries.context import CleanupOptions
 from memoriter.entries.forgetting import cleanup_if_due
 from memoriter.recall.inject import Injector

@@ -5,15 +5,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memoriter.recall.render import (
-    LABELS,
-    TAG,
-    Line,
-    in_order,
-    language_of,
-    read_back,
-    render,
-)
+from lab.evals.recalled_blocks import read_back
+from memoriter.recall.render import LABELS, TAG, Line, in_order, language_of, render
 from memoriter.text.blocks import without_blocks
 
 texts = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.evals.recalled_blocks import read_back
 from memoriter import Memory
 from memoriter.recall.inject import Candidate, is_said
-from memoriter.recall.render import NOTES, Line, read_back
+from memoriter.recall.render import NOTES, Line
 from memoriter.records import Trust
 
 OpenMemory = Callable[..., Memory]

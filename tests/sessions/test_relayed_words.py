@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from lab.evals.recalled_blocks import read_back
 from memoriter import Agent, Memory, Moment
-from memoriter.recall.render import read_back
 from memoriter.sessions.messages import relayed_refs
 from memoriter.sessions.tail import TailPosition, read_new_turns
 from memoriter.tools.toolbox import Toolbox

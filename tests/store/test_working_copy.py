@@ -12,6 +12,7 @@ import hypothesis
 import hypothesis.strategies as st
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from note_edits import append
 
 from memoriter.errors import EditConflict, LockTimeout, StoreError
 from memoriter.extensions.postgres.database import PostgresDatabase
@@ -57,10 +58,10 @@ def test_a_note_that_one_gateway_writes_is_read_by_the_other(open_copy: OpenCopy
     one, two = open_copy("one"), open_copy("two")
     note = Path("workspace/memory/2026-02-08.md")
 
-    edits.append(one / note, "Bees need water.\n")
+    append(one / note, "Bees need water.\n")
     assert contents(two) == {str(note): b"Bees need water.\n"}
 
-    edits.append(two / note, "In July.\n")
+    append(two / note, "In July.\n")
     assert contents(one) == contents(two) == {str(note): b"Bees need water.\nIn July.\n"}
     assert (one / note).stat().st_mtime_ns == (two / note).stat().st_mtime_ns
 
@@ -97,7 +98,7 @@ def test_the_folder_may_be_deleted_at_any_time(open_copy: OpenCopy) -> None:
     assert contents(one) == expected
 
     shutil.rmtree(one)
-    edits.append(one / "workspace/memory/a.md", "B\n")
+    append(one / "workspace/memory/a.md", "B\n")
     assert contents(one) == contents(two) == {**expected, "workspace/memory/a.md": b"A\nB\n"}
 
 
@@ -108,8 +109,8 @@ def test_what_a_killed_writer_left_in_the_folder_is_not_stored(open_copy: OpenCo
     (one / note).write_text("left by a killed writer")
     (one / "workspace/memory/new.md").write_text("left too")
 
-    edits.append(one / note, "more\n")
-    edits.append(one / "workspace/memory/new.md", "own words\n")
+    append(one / note, "more\n")
+    append(one / "workspace/memory/new.md", "own words\n")
 
     assert contents(two)[str(note)] == b"stored\nmore\n"
     assert contents(two)["workspace/memory/new.md"] == b"own words\n"
@@ -150,7 +151,7 @@ def test_a_change_that_the_server_refuses_is_not_acknowledged(
         connection.execute("update file_clock set version = 9223372036854775807")
 
     with pytest.raises(StoreError):
-        edits.append(one / "workspace/memory/a.md", "lost")
+        append(one / "workspace/memory/a.md", "lost")
 
     assert (one / "workspace/memory/a.md").read_bytes() == b"before"
 
@@ -193,9 +194,14 @@ def test_earlier_versions_of_a_note_are_kept_until_they_are_erased(
         edits.update(note, lambda _, text=text: text)  # type: ignore[misc]
     edits.remove(note, lambda _: None)
 
-    assert copy.versions("workspace/memory/a.md") == [b"three", b"two and more", b"one"]
+    def versions() -> list[bytes]:
+        with copy._database.read() as connection:
+            rows = connection.execute("select content from file_versions order by version desc")
+        return [content for (content,) in rows]
+
+    assert versions() == [b"three", b"two and more", b"one"]
     shared.erase_history(note)
-    assert copy.versions("workspace/memory/a.md") == []
+    assert versions() == []
     shared.unshare(root)
 
 
@@ -216,7 +222,7 @@ def test_many_threads_of_two_gateways_lose_no_line(open_copy: OpenCopy) -> None:
 
     def write(thread: int) -> None:
         for number in range(5):
-            edits.append(roots[thread % 2] / note, f"{thread}-{number}\n")
+            append(roots[thread % 2] / note, f"{thread}-{number}\n")
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -237,7 +243,7 @@ def test_a_change_of_another_gateway_is_fetched_in_the_background(
     end = following.follow(lambda: arrived.set() if note.exists() else None)
     one = open_copy("one")
 
-    edits.append(one / "workspace/memory/a.md", "news\n")
+    append(one / "workspace/memory/a.md", "news\n")
 
     assert arrived.wait(120)
     assert note.read_text() == "news\n"
@@ -254,7 +260,7 @@ def test_a_change_between_opening_and_following_is_announced_at_once(
     end_other = database.server.feed.subscribe(database.tenant, database.agent, seen.set)
     assert seen.wait(120)
     seen.clear()
-    edits.append(open_copy("one") / "workspace/memory/a.md", "news\n")
+    append(open_copy("one") / "workspace/memory/a.md", "news\n")
     assert seen.wait(120)
 
     end = following.follow(arrived.set)
@@ -278,7 +284,7 @@ def test_a_change_that_a_reader_fetched_first_is_announced_too(
     following = WorkingCopy(postgres_database(area="files"), tmp_path / "following", PARTS)
     following.refresh()
     end_busy, end = busy.follow(block), following.follow(arrived.set)
-    edits.append(open_copy("one") / "workspace/memory/a.md", "news\n")
+    append(open_copy("one") / "workspace/memory/a.md", "news\n")
     assert blocked.wait(120)
 
     following.refresh()

@@ -21,7 +21,7 @@ from memoriter.resident import commands as resident
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from memoriter.tools.doctor import Finding
+    from memoriter.records import Finding
 
 app = typer.Typer(
     name="memoriter",
@@ -250,7 +250,8 @@ def stats(context: typer.Context, as_json: Json = False) -> None:
 def doctor(context: typer.Context, as_json: Json = False) -> None:
     """Check the installation and suggest fixes. Exits with status 1 if a problem is found."""
     from memoriter import __version__
-    from memoriter.tools.doctor import Finding, examine
+    from memoriter.records import Finding
+    from memoriter.tools.doctor import examine
 
     findings = [
         Finding("memoriter", "ok", f"version {__version__}"),
@@ -266,7 +267,7 @@ def doctor(context: typer.Context, as_json: Json = False) -> None:
 def _left_out(options: GlobalOptions) -> Iterator[Finding]:
     """Name the files of the workspace that are not indexed. Other findings say why a memory cannot be opened."""
     from memoriter.errors import MemoriterError
-    from memoriter.tools.doctor import Finding
+    from memoriter.records import Finding
 
     with suppress(MemoriterError):
         workspace = options.settings().workspace

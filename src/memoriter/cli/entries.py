@@ -232,7 +232,7 @@ def forget(
             raise NotFound(f"No entry comes from the source {source!r}. Sources of entries: {known}.")
     render.show(
         as_json,
-        lambda tools: tools.entry_changes.ForgetResult.of(receipt),
+        lambda tools: tools.entry_changes.ForgetResult.model_validate(receipt),
         lambda: entry_tables.receipt(receipt, erased=now),
     )
     if query is not None and not receipt.forgotten and not dry_run:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from memoriter.config import Setting
-    from memoriter.records import Answer, EntryHit, Excerpt, Hit, Progress, Saved, Status, SyncReport
-    from memoriter.tools.doctor import Finding
+    from memoriter.records import Answer, EntryHit, Excerpt, Finding, Hit, Progress, Saved, Status, SyncReport
 
 
 def to_json(result: object, *, indent: int | None = 2) -> None:

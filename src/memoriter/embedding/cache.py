@@ -39,8 +39,6 @@ class Ensured:
     embedded: int = 0
     #: Already in the cache.
     cached: int = 0
-    #: Still without a vector.
-    missing: int = 0
     #: The reason why vectors are missing.
     error: str | None = None
 
@@ -100,7 +98,7 @@ class Cached:
             known = self.cache.known(self.identity, unknown)
         left = [(digest, items[digest]) for digest in unknown if digest not in known]
         error = self._compute(self.embedder if retry else self.without_retry, left, save)
-        return Ensured(embedded=saved, cached=cached, missing=max(0, len(unknown) - saved), error=error)
+        return Ensured(embedded=saved, cached=cached, error=error)
 
     @staticmethod
     def _compute(

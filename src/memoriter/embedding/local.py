@@ -128,13 +128,14 @@ def open_session(path: Path, threads: int = 1) -> Any:
         raise EmbedderUnavailable(f"{path} cannot be loaded: {first_line(error)}") from error
 
 
-def run(session: Any, output: str, feeds: dict[str, Any]) -> Any:
+def run(session: Any, output: str, feeds: dict[str, Any], name: str = "") -> Any:
     """Return one output of a graph."""
     try:
         return session.run([output], feeds)[0]
     except Exception as error:
         # onnxruntime's own errors share no public base class.
-        raise EmbeddingError(f"the model failed on a text: {first_line(error)}") from error
+        model = f"the model {name}".rstrip()
+        raise EmbeddingError(f"{model} failed on a text: {first_line(error)}") from error
 
 
 def well_formed(text: str) -> str:
@@ -232,14 +233,7 @@ class _Loaded:
             return np.zeros(self.model.dimensions, dtype=np.float32)
         ids = np.asarray([tokens], dtype=np.int64)
         feeds = {name: self._feed(name, ids) for name in self.inputs}
-        try:
-            output = self.session.run([self.output], feeds)[0]
-        except Exception as error:
-            # onnxruntime's own errors share no public base class.
-            raise EmbeddingError(
-                f"the model {self.model.name} failed on a text: {first_line(error)}"
-            ) from error
-        return _pool(output, self.model.pooling)
+        return _pool(run(self.session, self.output, feeds, self.model.name), self.model.pooling)
 
     def _feed(self, name: str, ids: Any) -> Any:
         import numpy as np

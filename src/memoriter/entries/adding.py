@@ -175,11 +175,13 @@ def reject(context: EntryContext, ids: str | Sequence[str], *, actor: str = "own
     """Reject staged entries, all of them or none. They are erased after the retention time."""
     with context.store.transaction():
         at = context.clock()
-        edits = [
-            Edit("reject", replace(one, state="rejected", updated_at=at), one)
-            for one in _load_staged(context, ids)
-        ]
+        edits = [rejection(one, at) for one in _load_staged(context, ids)]
         return context.store.apply(edits, at=at, by=actor)
+
+
+def rejection(entry: Entry, at: float) -> Edit:
+    """Return the change that hides an entry."""
+    return Edit("reject", replace(entry, state="rejected", updated_at=at), entry)
 
 
 def hide(context: EntryContext, ids: Sequence[str], *, actor: str, dry_run: bool = False) -> tuple[str, ...]:
@@ -189,11 +191,7 @@ def hide(context: EntryContext, ids: Sequence[str], *, actor: str, dry_run: bool
     """
     with context.store.transaction():
         known, at = context.store.load(context.store.family(ids)), context.clock()
-        edits = [
-            Edit("reject", replace(one, state="rejected", updated_at=at), one)
-            for one in known.values()
-            if one.state != "rejected"
-        ]
+        edits = [rejection(one, at) for one in known.values() if one.state != "rejected"]
         for one in context.store.apply(edits, at=at, by=actor) if edits and not dry_run else ():
             context.store.add_tombstone(one.text, at=at, seq=one.seq)
     context.follower.try_follow()

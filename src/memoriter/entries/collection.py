@@ -11,7 +11,6 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, Unpack
 
 from memoriter.entries import adding, capture, editing, forgetting, importing, listing
@@ -22,16 +21,11 @@ from memoriter.index.follow import Follower
 from memoriter.records import Entry, Remembered
 from memoriter.sentences import sentence
 from memoriter.store.entry_store import EntryStore
-from memoriter.store.opening import FileStore
-from memoriter.store.vectors import DefaultSettings
 
 if TYPE_CHECKING:
     from memoriter.embedding import Batched, Embedder
     from memoriter.store import Index
     from memoriter.store.protocol import Transactions
-
-#: The name of the derived index and of its folder. Everything in it can be rebuilt from memory.db.
-INDEX_NAME = "entries"
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,7 +69,7 @@ class Entries:
         clock: Callable[[], float] = time.time,
     ) -> None:
         options = options or EntryOptions()
-        follower = Follower(store, index, batched, name=INDEX_NAME, background=options.background)
+        follower = Follower(store, index, batched, name="entries", background=options.background)
         self._context = EntryContext(store, follower, embedder, options, clock)
         forgetting.resume(self._context)
 
@@ -169,22 +163,6 @@ class Entries:
         self._context.follower.close()
         self._context.follower.index.close()
         self._context.store.close()
-
-
-def open_entries(
-    folder: Path,
-    embedder: Embedder | None = None,
-    *,
-    engine: str = "scan",
-    options: EntryOptions | None = None,
-    clock: Callable[[], float] = time.time,
-) -> Entries:
-    """Open the entries in an agent's folder."""
-    store = FileStore({INDEX_NAME: folder / "memory.db"}, DefaultSettings())
-    index = store.open_index(INDEX_NAME, folder / INDEX_NAME, engine)
-    return connect_entries(
-        lambda: store.open_rows(INDEX_NAME, index), index, embedder, options=options, clock=clock
-    )
 
 
 def connect_entries(

@@ -19,7 +19,6 @@ DAY = 86_400.0
 
 TYPES: tuple[EntryType, ...] = get_args(EntryType)
 Category = Literal["preference", "decision", "entity", "fact", "other"]
-CATEGORIES: tuple[Category, ...] = get_args(Category)
 
 LIFETIME_DAYS: dict[EntryType, int] = {
     "user_preference": 3650,
@@ -40,16 +39,6 @@ _TYPE_OF: dict[str, EntryType] = {
     "fact": "fact",
     "other": "other",
 }
-_CATEGORY_OF: dict[EntryType, Category] = {
-    "user_preference": "preference",
-    "project_context": "fact",
-    "technical_decision": "decision",
-    "workflow": "preference",
-    "fact": "fact",
-    "skill": "fact",
-    "relationship": "entity",
-    "other": "other",
-}
 
 
 def type_of(name: str) -> EntryType:
@@ -63,11 +52,6 @@ def type_of(name: str) -> EntryType:
     if name in _TYPE_OF:
         return _TYPE_OF[name]
     raise BadArgument(f"There is no type {name!r}. The types are: {', '.join(TYPES)}.", "type")
-
-
-def category_of(type_: EntryType) -> Category:
-    """Return the category of a type."""
-    return _CATEGORY_OF[type_]
 
 
 def expiry(type_: EntryType, importance: float, at: float) -> float | None:

@@ -295,7 +295,7 @@ def _entry(record: Any, at: float) -> Entry:
     text = next((record[name] for name in _TEXTS if isinstance(record.get(name), str)), None)
     if text is None:
         raise ValueError("it has no text")
-    created = _seconds(record.get("created_at", record.get("createdAt")), at)
+    created = seconds_of(record.get("created_at", record.get("createdAt")), at)
     draft = Draft(
         text,
         _type(record, text),
@@ -305,7 +305,7 @@ def _entry(record: Any, at: float) -> Entry:
         tags=_tags(record),
     ).clean()
     entry = draft.entry(at)
-    updated = _seconds(record.get("updated_at"), created)
+    updated = seconds_of(record.get("updated_at"), created)
     expires = record.get("expiration_date")
     return replace(
         entry,
@@ -313,7 +313,7 @@ def _entry(record: Any, at: float) -> Entry:
         created_at=created,
         updated_at=updated,
         valid_from=created,
-        expires_at=_seconds(expires, at) if expires else entry.expires_at,
+        expires_at=seconds_of(expires, at) if expires else entry.expires_at,
     )
 
 
@@ -362,7 +362,7 @@ def _strings(found: Any) -> tuple[str, ...]:
     return tuple(str(one) for one in found) if isinstance(found, list | tuple) else ()
 
 
-def _seconds(value: Any, otherwise: float) -> float:
+def seconds_of(value: Any, otherwise: float) -> float:
     """Return seconds since the epoch from a number or an ISO text."""
     if isinstance(value, bool) or value is None:
         return otherwise

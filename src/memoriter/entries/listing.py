@@ -157,9 +157,8 @@ def page(
     request = PageRequest(
         where, context.clock(), order, scores, query, limit, after, offset, around, ascending
     )
-    rows = context.store.page(request)
-    start = None if after else rows.offset
-    return EntryPage(tuple(rows.entries), rows.total, rows.after, scores or {}, degraded, start)
+    found = context.store.page(request)
+    return replace(found, degraded=degraded, offset=None if after else found.offset)
 
 
 def _scores(context: EntryContext, query: str, where: EntryFilter) -> tuple[dict[str, float], str | None]:

@@ -35,7 +35,7 @@ from memoriter.files.platform import (
 )
 from memoriter.sentences import sentence
 
-__all__ = ["append", "digest", "move", "read", "remove", "sweep", "update", "write"]
+__all__ = ["digest", "move", "read", "remove", "sweep", "update", "write"]
 
 #: The names of temporary files, as `write_beside` makes them.
 _TEMPORARY = re.compile(r"\..+\.\d+-\d+\.tmp", re.DOTALL)
@@ -78,18 +78,6 @@ def write(path: Path, text: str, *, expected: str | None) -> bool:
         if (None if old is None else digest(old)) != expected:
             raise EditConflict(f"{path} has been changed in the meantime and was not overwritten.")
         return text
-
-    return update(path, change)
-
-
-def append(path: Path, text: str, *, head: str = "") -> bool:
-    """Append a text. A new note starts with ``head``. Existing content stays unchanged to the byte."""
-
-    def change(old: str | None) -> str:
-        before = head if old is None else old
-        newline = "\r\n" if "\r\n" in before else "\n"
-        gap = "" if not before or before.endswith("\n") else newline
-        return before + gap + text.replace("\n", newline)
 
     return update(path, change)
 

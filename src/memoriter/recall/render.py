@@ -2,7 +2,7 @@
 
 Recalled text is data. Each line is a JSON array of a reference and a text, with a label between them if the text is not
 the owner's, and a date where it tells which line is newer. Every character that could open a tag, in
-any width, and every invisible character is escaped. `read_back` returns exactly what was rendered.
+any width, and every invisible character is escaped.
 """
 
 from __future__ import annotations
@@ -175,27 +175,6 @@ def _fields(line: Line) -> list[str]:
     whose = "" if line.whose == "owner" else line.whose
     stale = line.stale and f"stale: {line.stale}"
     return [line.ref, *filter(None, (whose, stale, line.date)), line.text]
-
-
-_BLOCK = re.compile(rf'<{TAG} recall="([0-9A-Za-z-]{{1,64}})">\n(.*)\n</{TAG}>', re.DOTALL)
-
-
-def read_back(block: str) -> tuple[str, list[Line]]:
-    """Return the id and the lines of a block, in their order."""
-    found = _BLOCK.fullmatch(block)
-    if found is None:
-        raise ValueError("this is not one block of recalled text")
-    groups = {f"**{label}**": group for labels in LABELS.values() for group, label in labels.items()}
-    lines, group = list[Line](), ""
-    for row in found[2].split("\n")[1:]:
-        if row.startswith("- "):
-            ref, *labels, text = json.loads(row[2:])
-            date = labels.pop() if labels and labels[-1][0].isdigit() else ""
-            stale = labels.pop()[7:] if labels and labels[-1].startswith("stale: ") else ""
-            lines.append(Line(ref, group, text, labels[0] if labels else "owner", date, stale))
-        else:
-            group = groups[row]
-    return found[1], lines
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:

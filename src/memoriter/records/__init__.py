@@ -15,6 +15,7 @@ from memoriter.records.documents import Collection as Collection
 from memoriter.records.documents import Document as Document
 from memoriter.records.documents import Excerpt as Excerpt
 from memoriter.records.documents import Explanation as Explanation
+from memoriter.records.documents import Finding as Finding
 from memoriter.records.documents import FoundFile as FoundFile
 from memoriter.records.documents import Hit as Hit
 from memoriter.records.documents import Identity as Identity

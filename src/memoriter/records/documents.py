@@ -236,6 +236,17 @@ class Saved:
         return f"{self.path}#L{self.start_line}-L{self.end_line}"
 
 
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One check and its result."""
+
+    name: str
+    state: Literal["ok", "note", "wrong"]
+    text: str
+    #: How to fix it; empty if nothing has to be done.
+    fix: str = ""
+
+
 # ---- queries and answers -----------------------------------------------------------------------------------------
 
 CitationMode = Literal["on", "off", "auto"]

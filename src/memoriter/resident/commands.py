@@ -17,7 +17,7 @@ from memoriter.resident import client
 if TYPE_CHECKING:
     from memoriter.cli.context import GlobalOptions
     from memoriter.config import Settings
-    from memoriter.tools.doctor import Finding
+    from memoriter.records import Finding
 
 #: How long `init` waits for a process that starts on a busy machine, in seconds.
 START_S = 60.0
@@ -69,7 +69,7 @@ def state(settings: Settings) -> str:
 def findings(load: Callable[[], Settings]) -> Iterator[Finding]:
     """Check the process for `doctor`. Wrong settings have a finding of their own."""
     from memoriter.errors import MemoriterError
-    from memoriter.tools.doctor import Finding
+    from memoriter.records import Finding
 
     try:
         settings = load()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
-from memoriter.records import Bucket, Entry, EntrySort, Facets
+from memoriter.records import Bucket, Entry, EntryPage, EntrySort, Facets
 from memoriter.store import entry_rows
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.protocol import Connection, Transactions
@@ -70,23 +70,12 @@ class PageRequest:
     ascending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PageRows:
-    """One page of entries, as the database returned it."""
-
-    entries: list[Entry]
-    total: int
-    #: Where the next page starts. None on the last page.
-    after: After | None
-    offset: int
-
-
 class EntryLists:
     """Pages and counts of the entries in one database."""
 
     database: Transactions
 
-    def page(self, request: PageRequest) -> PageRows:
+    def page(self, request: PageRequest) -> EntryPage:
         """Return one page of entries, largest sort value first unless the request says otherwise."""
         with self.database.snapshot() as connection:
             clauses, bound = _clauses(request)
@@ -113,10 +102,10 @@ class EntryLists:
                 f" order by {order} {direction}, e.id {direction} limit ?{len(bound) + 1} offset ?{len(bound) + 2}",
                 (*bound, request.limit + 1, offset, *(request.after or ())),
             ).fetchall()
-            entries = [entry_rows.entry_of(row[1:]) for row in rows[: request.limit]]
+            entries = tuple(entry_rows.entry_of(row[1:]) for row in rows[: request.limit])
             more = len(rows) > request.limit
             after = (float(rows[request.limit - 1][0]), entries[-1].id) if more else None
-            return PageRows(entries, int(count[0][0]), after, offset)
+            return EntryPage(entries, int(count[0][0]), after, request.scores or {}, offset=offset)
 
     def replaced_by(self, entry_id: str, limit: int = 100) -> list[Entry]:
         """Return the entries that this one superseded, newest first."""

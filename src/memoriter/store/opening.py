@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from memoriter.errors import StoreBroken, StoreError
 from memoriter.extension import offers, suggest
@@ -17,18 +17,9 @@ from memoriter.store.index import open_index
 from memoriter.store.item_schema import open_items_file
 
 if TYPE_CHECKING:
+    from memoriter.records import Finding
     from memoriter.store.protocol import Index, Transactions
     from memoriter.store.vectors import EngineSettings
-
-
-class Check(NamedTuple):
-    """One check of a store, and its result."""
-
-    name: str
-    state: Literal["ok", "note", "wrong"]
-    text: str
-    #: How to fix it; empty if nothing has to be done.
-    fix: str = ""
 
 
 class Store(Protocol):
@@ -53,7 +44,7 @@ class Store(Protocol):
         del folder, names, owner  # the files belong to this machine
         return lambda: None
 
-    def check(self) -> list[Check]:
+    def check(self) -> list[Finding]:
         """Check what the store depends on."""
         return []
 

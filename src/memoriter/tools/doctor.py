@@ -11,13 +11,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from memoriter.errors import MemoriterError, MemoryDisabled, StoreBroken
 from memoriter.extension import extensions, problems, resolve
 from memoriter.files.platform import how_to_make_private, is_private
 from memoriter.memory import Memory, parts_of
+from memoriter.records import Finding
 from memoriter.sentences import sentence
 
 if TYPE_CHECKING:
@@ -26,17 +26,6 @@ if TYPE_CHECKING:
 
 #: The index of a large workspace needs some hundred megabytes. Less free space than this is a warning.
 LOW_DISK_BYTES = 500 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One check and its result."""
-
-    name: str
-    state: Literal["ok", "note", "wrong"]
-    text: str
-    #: How to fix it; empty if nothing has to be done.
-    fix: str = ""
 
 
 def message_of(error: Exception) -> str:
@@ -95,7 +84,7 @@ def check_memory(memory: Memory, status: Status) -> Iterator[Finding]:
     yield from _models(memory.settings, status)
     yield from _entries(memory, deep="store" in status.details)
     yield from _extensions(memory, deep="store" in status.details)
-    yield from (Finding(*found) for found in parts_of(memory).store.check())
+    yield from parts_of(memory).store.check()
 
 
 def _skipped(status: Status) -> Iterator[Finding]:

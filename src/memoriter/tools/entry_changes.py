@@ -14,7 +14,7 @@ from pydantic import Field
 from memoriter.config.fields import described
 from memoriter.errors import BadArgument
 from memoriter.memory import Memory, parts_of
-from memoriter.records import Entry, EntryEvent, EntryType, Receipt, Remembered, Selection
+from memoriter.records import Entry, EntryEvent, EntryType, Remembered, Selection
 from memoriter.tools.entries import EntryJson, EventJson, IdArguments, Time
 from memoriter.tools.entry_tools import ReceiptJson, RememberAction, RememberedJson
 from memoriter.tools.tool import Arguments, Call, Prose, Shape, Tool, operation
@@ -209,11 +209,6 @@ class ForgetResult(ReceiptJson):
 
     dry_run: bool = False
 
-    @classmethod
-    def of(cls, receipt: Receipt) -> ForgetResult:
-        """Return what was forgotten."""
-        return cls(**ReceiptJson.fields_of(receipt), dry_run=receipt.dry_run)
-
 
 def _selection(asked: ForgetArguments) -> Selection:
     return Selection(**asked.model_dump(exclude={"dry_run"}))
@@ -226,7 +221,7 @@ def _forget(call: Call[ForgetArguments]) -> ForgetResult:
     Otherwise the result lists the candidates.
     """
     receipt = call.memory.forget(_selection(call.arguments), dry_run=call.arguments.dry_run)
-    return ForgetResult.of(receipt)
+    return ForgetResult.model_validate(receipt)
 
 
 @owner_only("entries.erase", destructive=True)
@@ -235,7 +230,7 @@ def _erase(call: Call[ForgetArguments]) -> ForgetResult:
     as for `entries.forget`; a query also finds hidden entries. With `dryRun` the result lists what would be erased.
     """
     receipt = call.memory.erase(_selection(call.arguments), dry_run=call.arguments.dry_run)
-    return ForgetResult.of(receipt)
+    return ForgetResult.model_validate(receipt)
 
 
 # ---- approve and reject -------------------------------------------------------------------------------------------

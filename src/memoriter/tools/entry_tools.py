@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, BeforeValidator, Field
 
 from memoriter import logs
 from memoriter.config.fields import described
@@ -19,7 +19,6 @@ from memoriter.records import (
     EntryType,
     Level,
     NoteLine,
-    Receipt,
     Selection,
     Trust,
     from_share,
@@ -89,6 +88,11 @@ class MemoryHitJson(MemoryJson):
         )
 
 
+Candidate = Annotated[
+    MemoryHitJson, BeforeValidator(lambda hit: MemoryHitJson.of(hit) if isinstance(hit, EntryHit) else hit)
+]
+
+
 class RememberedJson(Shape):
     """Outcome for a statement."""
 
@@ -106,19 +110,7 @@ class ReceiptJson(Shape):
     not_covered: list[Prose] = described([], "Which copies remain.")
     note_lines: list[NoteLine] = described([], "Lines of notes that are erased too.")
     mentions: list[str] = described([], "Notes and sessions that still say it.")
-    candidates: list[MemoryHitJson] = described([], "Entries that may be meant, if none matched exactly.")
-
-    @classmethod
-    def fields_of(cls, receipt: Receipt) -> dict[str, Any]:
-        """Return the fields of a receipt."""
-        return {
-            "forgotten": receipt.forgotten,
-            "covered": receipt.covered,
-            "not_covered": receipt.not_covered,
-            "note_lines": receipt.note_lines,
-            "mentions": receipt.mentions,
-            "candidates": [MemoryHitJson.of(hit) for hit in receipt.candidates],
-        }
+    candidates: list[Candidate] = described([], "Entries that may be meant, if none matched exactly.")
 
 
 class MemoryRecallResult(Shape):
@@ -250,7 +242,7 @@ def _forget(call: Call[MemoryForgetArguments]) -> ReceiptJson:
         raise BadArgument("memory_forget needs either `memoryId` or `query`.", "memoryId", "query")
     forget = call.memory.erase if asked.erase else call.memory.forget
     receipt = forget(Selection(id=asked.memory_id, query=asked.query), trust="agent")
-    return ReceiptJson(**ReceiptJson.fields_of(receipt))
+    return ReceiptJson.model_validate(receipt)
 
 
 # ---- memory -------------------------------------------------------------------------------------------------------
@@ -301,7 +293,7 @@ def _add(call: Call[ManageArguments]) -> dict[str, Any]:
 
 
 def _delete(call: Call[ManageArguments]) -> dict[str, Any]:
-    return ReceiptJson.fields_of(call.memory.forget(_require(call, "id"), trust="agent"))
+    return dict(ReceiptJson.model_validate(call.memory.forget(_require(call, "id"), trust="agent")))
 
 
 def _search(call: Call[ManageArguments]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from memoriter import logs
 from memoriter.config.fields import described
 from memoriter.errors import MemoriterError
 from memoriter.memory import Memory, parts_of
-from memoriter.records import Bucket, Entry, Status
+from memoriter.records import Bucket, Entry, Finding, Status
 from memoriter.sentences import sentence
-from memoriter.tools.doctor import Finding, check_memory, check_setup, message_of
+from memoriter.tools.doctor import check_memory, check_setup, message_of
 from memoriter.tools.entries import EntryJson, Time
 from memoriter.tools.tool import Arguments, Call, Count, Degraded, Shape, operation
 
@@ -161,11 +161,7 @@ def _counts(memory: Memory, status: Status | None) -> dict[str, int]:
         entries = 0
     indexed = {"files": status.files, "chunks": status.chunks} if status else {"files": 0, "chunks": 0}
     notes = status.details.get("source_bytes", 0) if status else 0
-    return {**indexed, "entries": _whole(entries), "notes_bytes": _whole(notes)}
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0
+    return {**indexed, "entries": entries, "notes_bytes": notes if isinstance(notes, int) else 0}
 
 
 #: The sizes that the files in the folder of an agent count for. Other files count as `other_bytes`.

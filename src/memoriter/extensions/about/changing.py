@@ -13,6 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
+from memoriter.config.fields import described
+from memoriter.entries.adding import rejection
 from memoriter.entries.collection import context_of
 from memoriter.entries.drafts import clean_entry
 from memoriter.errors import EditConflict, MemoriterError, NotFound, WriteError
@@ -21,30 +25,26 @@ from memoriter.files import edits
 from memoriter.memory import Memory, parts_of
 from memoriter.store.entry_store import Edit
 from memoriter.text.redaction import redact
+from memoriter.tools.tool import Arguments
 
 TRANSCRIPT = ".jsonl"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """One place, and what it should say. Without a new text it is forgotten."""
+class Place(Arguments):
+    """One place, and what it should say. With another text now it is a conflict."""
 
-    #: The id of an entry, or the path of a note or transcript.
-    ref: str
-    #: What it says now. Another text is a conflict.
-    text: str
-    new: str | None = None
-    #: The line in a file. None: an entry.
-    line: int | None = None
+    ref: str = Field(max_length=4_096, description="The id of an entry, or the path of a file.")
+    text: str = Field(max_length=8_000, description="What it says now.")
+    line: int | None = described(None, "The line in a file.", ge=1)
+    new: str | None = described(None, "What it should say. Without it: forget.", max_length=8_000)
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A file with its text before the change, and the digest of its text after it."""
+class ChangedFile(Arguments):
+    """A file that was changed."""
 
-    path: str
-    before: str
-    version: str
+    path: str = Field(max_length=4_096, description="Its path.")
+    before: str = Field(max_length=64_000_000, description="Its text before.")
+    version: str = Field(max_length=64, description="The digest of its text after.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Done:
     #: One of the changed entries and the number of its newest change. They are one change set.
     entry: str | None = None
     seq: int | None = None
-    files: tuple[Changed, ...] = ()
+    files: tuple[ChangedFile, ...] = ()
 
 
 def change(memory: Memory, places: Sequence[Place]) -> Done:
@@ -67,11 +67,12 @@ def change(memory: Memory, places: Sequence[Place]) -> Done:
             by_path[place.ref].append(place)
     new_texts = {path: _planned(memory, path, some) for path, some in by_path.items()}
     entries = _entry_edits(memory, [place for place in places if place.line is None])
-    written = list[Changed]()
+    written = list[ChangedFile]()
     try:
         for path, (before, after) in new_texts.items():
+            changed = ChangedFile(path=path, before=before, version=edits.digest(after))
             _write(memory, path, before, after)
-            written.append(Changed(path, before, edits.digest(after)))
+            written.append(changed)
         made = _apply(memory, entries)
     except (MemoriterError, OSError):
         for one in reversed(written):
@@ -84,7 +85,7 @@ def change(memory: Memory, places: Sequence[Place]) -> Done:
     return Done(corrected, len(places) - corrected, entry, seq, tuple(written))
 
 
-def undo(memory: Memory, entry: str | None, seq: int | None, files: Sequence[Changed]) -> None:
+def undo(memory: Memory, entry: str | None, seq: int | None, files: Sequence[ChangedFile]) -> None:
     """Undo a change, unless one of its places was changed since."""
     for file in files:
         now = edits.read(_file(memory, file.path)) or ""
@@ -118,9 +119,7 @@ def _entry_edits(memory: Memory, places: Sequence[Place]) -> list[Edit]:
         family = context.store.load(context.store.family([entry.id]))
         taken = {edit.entry_id for edit in found}
         found += [
-            Edit("reject", replace(one, state="rejected", updated_at=at), one)
-            for one in family.values()
-            if one.state != "rejected" and one.id not in taken
+            rejection(one, at) for one in family.values() if one.state != "rejected" and one.id not in taken
         ]
     return found
 

@@ -9,12 +9,15 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Literal
 
+from pydantic import Field
+
 from memoriter.entries.collection import context_of
 from memoriter.errors import BadArgument, MemoriterError
 from memoriter.extensions.about.names import aliases_in, find_names, pattern_of
 from memoriter.extensions.tidy.auditing import about_pairs
 from memoriter.memory import Memory, parts_of
 from memoriter.records import Entry, EntryEvent, EntryState, RecallHead
+from memoriter.tools.tool import Count, Shape
 
 #: Lines, recalls and changes of each kind in one answer.
 MAX_LINES = 200
@@ -82,15 +85,14 @@ class About:
         return (*entries, *(f"{line.path}#L{line.line}" for line in (*self.notes, *self.conversations)))
 
 
-@dataclass(frozen=True, slots=True)
-class Thing:
+class Thing(Shape):
     """A name that recurs."""
 
     name: str
     kind: Literal["name", "tag", "project"]
     #: Entries and notes that mention it.
-    count: int
-    aliases: tuple[str, ...] = ()
+    count: Count
+    aliases: list[str] = Field(default=[])
 
 
 def about(memory: Memory, name: str, *, masked: bool = False) -> About:
@@ -131,17 +133,19 @@ def list_things(memory: Memory, limit: int = MAX_THINGS, *, masked: bool = False
     pairs = list(aliases_in(texts))
     found = dict[str, Thing]()
     for name, count in find_names(texts).items():
-        found[name.casefold()] = Thing(name, "name", count)
+        found[name.casefold()] = Thing(name=name, kind="name", count=count)
     for tag in {tag for entry in entries for tag in entry.tags if not tag.startswith("branch:")}:
         count = sum(tag in entry.tags for entry in entries)
         known = found.get(tag.casefold())
         found[tag.casefold()] = Thing(
-            known.name if known else tag, "tag", count + (known.count if known else 0)
+            name=known.name if known else tag, kind="tag", count=count + (known.count if known else 0)
         )
     for path in {line.path for line in lines if "/projects/" in f"/{line.path}"}:
         name = _title(path)
         known = found.get(name.casefold())
-        found[name.casefold()] = Thing(known.name if known else name, "project", known.count if known else 1)
+        found[name.casefold()] = Thing(
+            name=known.name if known else name, kind="project", count=known.count if known else 1
+        )
     things = sorted(found.values(), key=lambda thing: (-thing.count, thing.name.casefold()))
     return list(islice(_joined(things, pairs), limit))
 
@@ -154,9 +158,9 @@ def _joined(things: Sequence[Thing], pairs: Sequence[tuple[str, str]]) -> Iterat
         key = thing.name.casefold()
         if key in done:
             continue
-        aliases = tuple(sorted(others.get(key, ())))
+        aliases = sorted(others.get(key, ()))
         done.update((key, *(alias.casefold() for alias in aliases)))
-        yield Thing(thing.name, thing.kind, thing.count, aliases)
+        yield thing.model_copy(update={"aliases": aliases})
 
 
 def _group(name: str, pairs: Sequence[tuple[str, str]]) -> set[str]:

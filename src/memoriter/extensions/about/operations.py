@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import Field
 
 from memoriter.config.fields import described
 from memoriter.extensions.about import changing
-from memoriter.extensions.about.gathering import about, list_things
+from memoriter.extensions.about.changing import ChangedFile, Place
+from memoriter.extensions.about.gathering import Thing, about, list_things
 from memoriter.extensions.about.why import sources_of
 from memoriter.extensions.letter.operations import EventJson
 from memoriter.memory import parts_of
@@ -59,41 +58,15 @@ class AboutResult(Shape):
     degraded: str | None = None
 
 
-class ThingJson(Shape):
-    """A name that recurs."""
-
-    name: str
-    kind: Literal["name", "tag", "project"]
-    count: Count
-    aliases: list[str]
-
-
 class ThingsResult(Shape):
     """The things that the memory knows."""
 
-    things: list[ThingJson] = Field(default=[])
-
-
-class PlaceArguments(Arguments):
-    """One place to change."""
-
-    ref: str = Field(max_length=4_096, description="The id of an entry, or the path of a file.")
-    text: str = Field(max_length=8_000, description="What it says now.")
-    line: int | None = described(None, "The line in a file.", ge=1)
-    new: str | None = described(None, "What it should say. Without it: forget.", max_length=8_000)
+    things: list[Thing] = Field(default=[])
 
 
 class ChangeArguments(Arguments):
-    places: list[PlaceArguments] = Field(max_length=MAX_PLACES, description="The places.")
+    places: list[Place] = Field(max_length=MAX_PLACES, description="The places.")
     name: str = described("", "The thing, to report what still mentions it.", max_length=200)
-
-
-class FileArguments(Arguments):
-    """A file that was changed."""
-
-    path: str = Field(max_length=4_096, description="Its path.")
-    before: str = Field(max_length=64_000_000, description="Its text before.")
-    version: str = Field(max_length=64, description="The digest of its text after.")
 
 
 class UndoArguments(Arguments):
@@ -101,7 +74,7 @@ class UndoArguments(Arguments):
 
     entry: str | None = described(None, "`entry` of the change.", max_length=64)
     seq: int | None = described(None, "`seq` of the change.")
-    files: list[FileArguments] = described([], "`files` of the change.", max_length=MAX_PLACES)
+    files: list[ChangedFile] = described([], "`files` of the change.", max_length=MAX_PLACES)
 
 
 class ChangedResult(Shape):
@@ -112,7 +85,7 @@ class ChangedResult(Shape):
     remains: list[str] = described([], "Places that still mention the thing.")
     entry: str | None = None
     seq: int | None = None
-    files: list[changing.Changed] = Field(default=[])
+    files: list[ChangedFile] = Field(default=[])
 
 
 class UndoneResult(Shape):
@@ -155,8 +128,7 @@ def get(call: Call[AboutArguments]) -> AboutResult:
 @operation("about.list")
 def things(call: Call[NoArguments]) -> ThingsResult:
     """List the people, places, projects and topics that recur, the most frequent first. No model is used."""
-    found = list_things(call.memory, masked=call.masked)
-    return ThingsResult(things=[ThingJson.model_validate(thing) for thing in found])
+    return ThingsResult(things=list_things(call.memory, masked=call.masked))
 
 
 @operation("about.change", read_only=False, destructive=True, owner_only=True)
@@ -165,7 +137,7 @@ def change(call: Call[ChangeArguments]) -> ChangedResult:
     changed or none, and `about.undo` reverts it. The result names the places that still mention the thing.
     """
     asked = call.arguments
-    done = changing.change(call.memory, [changing.Place(**place.model_dump()) for place in asked.places])
+    done = changing.change(call.memory, asked.places)
     remains = about(call.memory, asked.name).citations if asked.name else ()
     return ChangedResult.model_validate(done).model_copy(update={"remains": list(remains)})
 
@@ -174,8 +146,7 @@ def change(call: Call[ChangeArguments]) -> ChangedResult:
 def undo(call: Call[UndoArguments]) -> UndoneResult:
     """Undo a change of several places, unless one of them was changed since."""
     asked = call.arguments
-    files = [changing.Changed(**file.model_dump()) for file in asked.files]
-    changing.undo(call.memory, asked.entry, asked.seq, files)
+    changing.undo(call.memory, asked.entry, asked.seq, asked.files)
     return UndoneResult(undone=True)
 
 

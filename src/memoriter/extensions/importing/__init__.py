@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from memoriter.entries.exchange import MAX_TIME, seconds_of
 from memoriter.errors import NotFound, SourceError, WriteError
 from memoriter.extension import offers
 from memoriter.extensions.importing.copying import (
@@ -351,16 +352,9 @@ def _iso(at: float) -> str:
 
 
 def seconds(value: object) -> float:
-    """Return seconds since the epoch from a number or an ISO text; 0 if there is no time."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        at = float(value) / (1000 if value > 1e11 else 1)
-    else:
-        try:
-            found = datetime.fromisoformat(str(value))
-        except ValueError:
-            return 0.0
-        at = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    return at if 0 <= at < 253_402_300_799 else 0.0
+    """Return seconds since the epoch from a number or an ISO text; 0 if there is no time that has a date."""
+    at = seconds_of(value, 0.0)
+    return at if 0 <= at < MAX_TIME else 0.0
 
 
 @dataclass(frozen=True, slots=True)

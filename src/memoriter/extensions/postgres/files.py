@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -61,13 +61,6 @@ def read_parts(connection: PostgresConnection, path: str, since: int) -> tuple[i
         (path, path, since),
     )
     return (rows[0][0] if rows else 0), b"".join(content for _, content in rows)
-
-
-def read_versions(connection: PostgresConnection, path: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the earlier versions of a note, newest first, each with its digest."""
-    yield from connection.execute(
-        "select digest, content from file_versions where path = ? order by version desc", (path,)
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from memoriter.extensions.postgres.index import PostgresIndex
 from memoriter.extensions.postgres.server import open_server
 from memoriter.extensions.postgres.settings import PostgresSettings
 from memoriter.extensions.postgres.working_copy import open_working_copy
-from memoriter.store.opening import Check, Store, StoreContext
+from memoriter.records import Finding
+from memoriter.store.opening import Store, StoreContext
 from memoriter.store.protocol import Index
 
 
@@ -44,6 +45,6 @@ class PostgresStore(Store):
             connections=self._connections,
         )
 
-    def check(self) -> list[Check]:
+    def check(self) -> list[Finding]:
         with closing(self.open_rows("entries")) as rows:
             return examine_server(rows.server)

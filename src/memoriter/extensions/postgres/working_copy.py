@@ -65,11 +65,6 @@ class WorkingCopy:
         with self._locked(), self._database.read() as connection:
             self._pull(connection)
 
-    def versions(self, path: str) -> list[bytes]:
-        """Return the earlier versions of a note, newest first."""
-        with self._database.read() as connection:
-            return [content for _, content in files.read_versions(connection, path)]
-
     # ---- changing --------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from memoriter.hosts import Host, ImportAction, ImportReport, InstallReport, InstallRequest
     from memoriter.records import Imported
 
-#: Endings of notes, which are not imported.
-NOTE_SUFFIXES = (".md", ".markdown", ".mdx", ".txt")
-
 HostName = Annotated[str, typer.Argument(metavar="HOST", help="Program that runs the agent.")]
 ScopeOption = Annotated[
     Literal["user", "project"],
@@ -59,6 +56,7 @@ def import_(
     from memoriter.extension import offers
     from memoriter.extensions.importing import import_export, import_from
     from memoriter.extensions.importing.operations import ImportResult
+    from memoriter.files.scan import NOTE_SUFFIXES
 
     program = str(source) if folder is not None or not source.is_file() else ""
     programs = offers("importers")

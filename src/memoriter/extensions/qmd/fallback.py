@@ -30,14 +30,14 @@ CANCELLATIONS = (Cancelled, concurrent.futures.CancelledError)
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """The cooldown of a failed primary, in seconds. It doubles after each failure in a row."""
+    """A pause after failures, in seconds. It doubles after each failure in a row."""
 
     first_s: float = 60.0
     max_s: float = 600.0
 
     def after(self, failures: int) -> float:
-        """Return the cooldown after this many failures."""
-        return min(self.first_s * 2.0 ** min(max(failures, 1) - 1, 30), self.max_s)
+        """Return the pause after this many failures in a row."""
+        return min(self.first_s * 2.0 ** min(failures - 1, 30), self.max_s) if failures else 0.0
 
 
 class FallbackEngine(Engine):

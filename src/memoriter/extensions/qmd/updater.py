@@ -13,13 +13,14 @@ import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memoriter import logs
 from memoriter.background import Rejected, Task, Workers, check_cancelled
 from memoriter.errors import Cancelled, EngineBusy, EngineError, LockTimeout, MemoriterError
 from memoriter.extensions.qmd.command import UpdateCounts
+from memoriter.extensions.qmd.fallback import Cooldown
 from memoriter.files.locks import file_lock
 
 log = logs.get("engines")
@@ -47,13 +48,8 @@ class UpdateSchedule:
     update_timeout_s: float = 120.0
     embed_interval_s: float = 3600.0
     embed_timeout_s: float = 600.0
-    #: The pause after a failure. It doubles after each further one.
-    back_off_s: float = 60.0
-    back_off_max_s: float = 3600.0
-
-    def back_off(self, failures: int) -> float:
-        """Return the pause after this many failures in a row."""
-        return min(self.back_off_s * 2.0 ** min(failures - 1, 30), self.back_off_max_s) if failures else 0.0
+    #: The pause after failures.
+    back_off: Cooldown = field(default=Cooldown(60.0, 3600.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +215,7 @@ class Updater:
         if last_at is None:
             return float("-inf")
         pause = 0.0 if marked else self.schedule.debounce_s
-        return last_at + max(pause, self.schedule.back_off(self._updates.failures))
+        return last_at + max(pause, self.schedule.back_off.after(self._updates.failures))
 
     def _update(self, signature: str, forced: bool) -> UpdateCounts:
         error: MemoriterError | None = None
@@ -244,7 +240,7 @@ class Updater:
     def _embed_if_due(self, counts: UpdateCounts) -> None:
         attempts = self._embeds
         failed = attempts.failures > 0
-        pause = self.schedule.back_off(attempts.failures) if failed else self.schedule.embed_interval_s
+        pause = self.schedule.back_off.after(attempts.failures) if failed else self.schedule.embed_interval_s
         too_soon = attempts.last_at is not None and self._clock() - attempts.last_at < pause
         has_new = not failed and counts.new + counts.updated > 0
         if self._run_embed is None or (too_soon and not has_new):
@@ -268,7 +264,7 @@ class Updater:
             return
         if error is not None and attempts.failures == 0:
             # Not a warning: the answer says what is missing, and a search that fails logs a warning.
-            log.info("qmd failed and will be retried in %.0f s: %s", self.schedule.back_off(1), error)
+            log.info("qmd failed and will be retried in %.0f s: %s", self.schedule.back_off.after(1), error)
         attempts.failures = attempts.failures + 1 if error else 0
         attempts.error = str(error) if error else None
 

@@ -148,9 +148,7 @@ def list_(context: typer.Context, as_json: Json = False) -> None:
         f"{one.id}  {one.access:5}  {', '.join(one.agents) or 'all agents'}  {one.name}".rstrip()
         for one in tokens
     ]
-    shown = [
-        {name: value for name, value in render.plain_data(one).items() if name != "digest"} for one in tokens
-    ]
+    shown = [one.model_dump(by_alias=True, exclude={"digest"}) for one in tokens]
     none = "There are no tokens. Create one with `memoriter token create`."
     render.show(as_json, {"tokens": shown}, "\n".join(lines) or none)
 

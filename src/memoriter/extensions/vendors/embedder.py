@@ -63,7 +63,8 @@ class VendorEmbedder:
     asks_dimensions: ClassVar[bool] = False
 
     def __init__(self, spec: EmbedderSpec) -> None:
-        require(self.package, self.provider)
+        if not is_installed(self.package):
+            raise EmbedderUnavailable(missing_extra(self.provider))
         self.base_url = spec.base_urls.get(self.provider, self.official_url)
         #: Never shown.
         self.key = spec.keys.get(self.provider, "")
@@ -310,12 +311,6 @@ def is_installed(package: str) -> bool:
         return importlib.util.find_spec(package) is not None
     except (ImportError, ValueError):
         return False
-
-
-def require(package: str, extra: str) -> None:
-    """Raise EmbedderUnavailable with the command that helps, if a package is missing."""
-    if not is_installed(package):
-        raise EmbedderUnavailable(missing_extra(extra))
 
 
 def client_library(package: str, extra: str) -> Any:

@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import ipaddress
 import json
-import re
 import secrets
 import sys
 import time
@@ -19,14 +18,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from memoriter import logs
 from memoriter.errors import LockTimeout, MemoriterError, NotFound, StoreBroken, StoreError
 from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock
 from memoriter.files.platform import is_private, make_private
-from memoriter.tools.tool import ACCESS, Access, grants
+from memoriter.tools.tool import Access, grants
 
 log = logs.get("http.auth")
 
@@ -132,22 +132,28 @@ PREFIX = "mmr_"
 LOCK_TIMEOUT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(BaseModel):
     """One token of the file, without its secret."""
 
+    model_config = ConfigDict(frozen=True)
+
     id: str
-    digest: str
+    digest: str = Field(alias="sha256", pattern=r"^[0-9a-f]{64}$")
     access: Access
     #: Empty: every agent.
     agents: tuple[str, ...]
     name: str
-    created_at: float
+    created_at: float = Field(alias="createdAt")
 
     @property
     def caller(self) -> Caller:
         """Return the caller that sends this token."""
         return Caller(self.id, self.access, frozenset(self.agents) or None, name=self.name)
+
+
+class _TokenFile(BaseModel):
+    version: int = 1
+    tokens: tuple[Token, ...]
 
 
 class Tokens:
@@ -226,7 +232,15 @@ class Tokens:
 
     def _new(self, access: Access, agents: tuple[str, ...], name: str) -> tuple[str, Token]:
         secret = PREFIX + secrets.token_urlsafe(32)
-        return secret, Token(secrets.token_hex(4), digest_of(secret), access, agents, name, self._clock())
+        token = Token(
+            id=secrets.token_hex(4),
+            sha256=digest_of(secret),
+            access=access,
+            agents=agents,
+            name=name,
+            createdAt=self._clock(),
+        )
+        return secret, token
 
     @contextmanager
     def _changing(self) -> Iterator[tuple[Token, ...]]:
@@ -241,41 +255,20 @@ class Tokens:
     def _read(self) -> tuple[Token, ...]:
         try:
             check_private(self.file)
-            data = json.loads(self.file.read_text("utf-8"))
-            return tuple(_token(row) for row in data["tokens"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return _TokenFile.model_validate_json(self.file.read_bytes()).tokens
+        except (OSError, ValueError) as error:
             raise StoreBroken(
                 f"Cannot read the tokens in {self.file} ({type(error).__name__}). Delete the file, then run "
                 "`memoriter token create`."
             ) from error
 
     def _write(self, tokens: Sequence[Token]) -> None:
-        rows = [
-            {
-                "id": token.id,
-                "sha256": token.digest,
-                "access": token.access,
-                "agents": list(token.agents),
-                "name": token.name,
-                "createdAt": token.created_at,
-            }
-            for token in tokens
-        ]
-        write_json(self.file, {"version": 1, "tokens": rows})
+        write_json(self.file, _TokenFile(tokens=tuple(tokens)).model_dump(by_alias=True))
 
 
 def digest_of(token: str) -> str:
     """Return the digest that is stored. A token is long and random, so one round of SHA-256 is enough."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-def _token(row: dict[str, Any]) -> Token:
-    if row["access"] not in ACCESS or not re.fullmatch(r"[0-9a-f]{64}", row["sha256"]):
-        raise ValueError("not a token")
-    agents = tuple(str(agent) for agent in row["agents"])
-    return Token(
-        str(row["id"]), row["sha256"], row["access"], agents, str(row["name"]), float(row["createdAt"])
-    )
 
 
 # ---- browsers -----------------------------------------------------------------------------------------------------

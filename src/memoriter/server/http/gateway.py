@@ -118,8 +118,7 @@ class Agents(Mapping[str, ReloadingAgent]):
                 sizes["memoriter_chunks"][name] = agent.memory.status().chunks
             except MemoriterError:
                 continue
-            if isinstance(total, int):
-                sizes["memoriter_entries"][name] = total
+            sizes["memoriter_entries"][name] = total
         return sizes
 
     def close(self) -> None:
