@@ -170,7 +170,7 @@ def rule_of(sentence: str) -> CaptureRule | None:
     said = lowered[asked.end() :].rstrip("?？ ") if asked else lowered
     if (
         width(said) < MIN_WIDTH
-        or said.endswith((":", "："))
+        or said.endswith((":", "：", "-", "–", "—"))  # what follows may say whose words these are
         or QUESTION.search(said)
         or HYPOTHETICAL.search(said)
     ):
