@@ -1,7 +1,7 @@
 """Extraction: a language model finds statements worth remembering, beside those that the capture rules find.
 
 The model sees numbers instead of ids, so an invented number has no effect. It cannot raise trust: a statement has the
-trust `owner` only if the owner's turn says the same, by the comparison that recognises repetitions; otherwise `agent`.
+trust `owner` only if whole sentences of the owner's turn say the same, as repetitions do; otherwise `agent`.
 Where the rules captured the same statement, the owner's words are stored with the model's labels.
 """
 
