@@ -105,6 +105,7 @@ def test_trust_comes_from_the_turn_and_not_from_the_model(entries: Entries) -> N
         ("We deploy on Fridays, I was told.", "We deploy on Fridays"),
         ("We deploy on Fridays, our newsletter says, and we pay on Mondays.", "We pay on Mondays"),
         ("Our key never expires - that is at least what I was told.", "Our key never expires -"),
+        ("The password never expires - that is what I was told.", "The password never expires"),
         ("I am allergic to penicillin, my old doctor thinks.", "The user is allergic to penicillin"),
         ("发票要抄送给老王，邮件上是这样写的。", "发票要抄送给老王"),
         ("办公室搬到苏州了，据说。", "办公室搬到苏州了"),

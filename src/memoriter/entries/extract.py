@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import BaseModel, model_validator
 
 from memoriter import logs
-from memoriter.entries.capture import TurnLike, capture, day_of
+from memoriter.entries.capture import LEADING, TurnLike, capture, day_of
 from memoriter.entries.capture_rules import HYPOTHETICAL, QUESTION, STRONG, WEIGHTY
 from memoriter.entries.collection import Entries, context_of
 from memoriter.entries.drafts import Draft, clamp, type_of
@@ -224,9 +224,9 @@ def _is_said(text: str, turn: str) -> bool:
 
 
 def _is_same(said: str, text: str) -> bool:
-    lowered = said.lower()
-    asserts = not QUESTION.search(lowered) and not HYPOTHETICAL.search(lowered)
-    return asserts and relation(said, text, None).kind == "same"
+    lowered = said.lower().strip()
+    doubtful = lowered.endswith(LEADING) or QUESTION.search(lowered) or HYPOTHETICAL.search(lowered)
+    return not doubtful and relation(said, text, None).kind == "same"
 
 
 def _says(said: str, text: str) -> bool:
