@@ -11,13 +11,12 @@ from lab.soak.forking import Acknowledge, Writer, in_fork, kill_orphans, load_co
 from lab.soak.part import Part, Round, Task
 from lab.soak.writers import INTERFACES, Home
 
-#: How often a round uses an interface. A kill of a writer in this process is cheap, one of a server is not.
-SHARES = {"python": 1, "cli": 4, "http": 2, "mcp": 4, "hooks": 8, "resident": 11}
-#: Kills on one home before it is checked, and the largest number of acknowledgements before a kill, by interface.
-KILLS = {"python": 90, "cli": 24, "http": 45, "mcp": 24, "hooks": 12, "resident": 8}
-MAX_ACKNOWLEDGEMENTS = {"python": 12, "cli": 6, "http": 24, "mcp": 20, "hooks": 4, "resident": 6}
 #: Writers of the Python API that share a home.
 WRITERS = 3
+#: Kills of each interface in a round, on a home of its own that is checked afterwards.
+KILLS = 4 * WRITERS
+#: Largest number of acknowledgements before a kill.
+MAX_ACKNOWLEDGEMENTS = {"python": 12, "cli": 6, "http": 24, "mcp": 20, "hooks": 4, "resident": 6}
 #: Longest time from an acknowledgement to the kill: about the time of one write.
 MAX_PAUSE_S = {"python": 0.006, "cli": 0.2, "http": 0.02, "mcp": 0.02, "hooks": 0.3, "resident": 0.3}
 
@@ -25,13 +24,11 @@ Write = Callable[[Home, int, Acknowledge], None]
 
 
 def run(task: Task) -> Round:
-    """Kill writers of one interface on one home, and check the home."""
-    name = task.random.choices(list(SHARES), weights=list(SHARES.values()))[0]
+    """Kill writers of each interface equally often, and check their homes."""
     done = Round()
-    for interface in INTERFACES if task.short else [name]:
+    for interface, write in INTERFACES.items():
         home = Home(task.folder / interface).create()
-        kills = 3 if task.short else KILLS[interface]
-        kill(done, task, home, INTERFACES[interface], interface, kills)
+        kill(done, task, home, write, interface, WRITERS if task.short else KILLS)
     return done
 
 

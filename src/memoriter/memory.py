@@ -302,8 +302,14 @@ class Memory:
         turns to the transcript of the session, so that they can be searched. With ``wait``, the model is asked only
         once `extraction.trigger.message_interval` new turns have come together, or when the session ends. This is for
         callers that capture after every turn.
+
+        An outcome without an entry says how many turns do not count as the owner's or are left out, and why.
         """
-        return self._parts.capture(turns, session=session, record=record, wait=wait)
+        from memoriter.sessions.messages import MAX_MESSAGE_CHARS, Conversation
+
+        read = [turn for turn in turns if len(turn.text) <= MAX_MESSAGE_CHARS]
+        found = Conversation(read, left_out=len(turns) - len(read))
+        return self._parts.capture(found, session=session, record=record, wait=wait)
 
     def capture_messages(
         self,
@@ -318,13 +324,12 @@ class Memory:
 
         ``trust="agent"``: the caller does not speak for the owner, so nothing is remembered as the owner's words.
         """
-        from memoriter.sessions.messages import relayed_refs
+        from memoriter.sessions.messages import read_messages
 
-        messages = list(messages)
-        turns = self._turns(messages)
-        self._parts.mark_relayed(relayed_refs(messages, self._parts.trust_rules))
-        limited = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in turns]
-        return self.capture(limited, session=session, record=record, wait=wait)
+        found = read_messages(messages, self._parts.trust_rules)
+        self._parts.mark_relayed(found.relayed)
+        found.turns = [replace(turn, trust=least_trusted(turn.trust, trust)) for turn in found.turns]
+        return self._parts.capture(found, session=session, record=record, wait=wait)
 
     def session_ended(self, session: str) -> list[Remembered]:
         """Note that a session is over. The language model reads the turns that it has not read yet."""

@@ -6,7 +6,7 @@ The interfaces of this package get them from `memoriter.memory.parts_of`, and as
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from memoriter import logs
@@ -31,6 +31,7 @@ from memoriter.errors import MemoryClosed
 from memoriter.memory_search import MemorySearch
 from memoriter.records import Remembered, Trust, Turn, referenced_id
 from memoriter.search import shape
+from memoriter.sentences import sentence
 from memoriter.sessions.scope import ScopeCheck
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from memoriter.notes.notebook import Notebook
     from memoriter.notes.summary import Flush, Summaries
     from memoriter.recall.inject import Injector
+    from memoriter.sessions.messages import Conversation
     from memoriter.sessions.outside_text import TrustRules
     from memoriter.sessions.seen_turns import SeenTurns
     from memoriter.sessions.transcript_writer import TranscriptWriter
@@ -193,23 +195,21 @@ class MemoryParts:
 
     # ---- conversations -----------------------------------------------------------------------------------------
 
-    def capture(self, turns: Sequence[Turn], *, session: str, record: bool, wait: bool) -> list[Remembered]:
+    def capture(self, said: Conversation, *, session: str, record: bool, wait: bool) -> list[Remembered]:
         """Capture statements from the turns that were not captured before, as `Memory.capture` describes it."""
+        extracts = self.settings.extraction.auto_extract
         with self.seen_turns.of(session) as seen:
-            if not self.settings.extraction.auto_extract:
-                new = seen.new(turns)
+            waiting = self.extractor.waiting(session) if extracts else []
+            new = seen.new(said.turns, also=waiting)
+            if extracts:
+                remembered = self.extractor.observe(new, session=session, wait=wait)
+            else:
                 remembered = self.entries.capture(new, session=session)
-                self._record(new if record else (), session)
-                seen.add(new)
-                return remembered
-            waiting = self.extractor.waiting(session)
-            new = seen.new(turns, also=waiting)
-            remembered = self.extractor.observe(new, session=session, wait=wait)
             self._record(new if record else (), session)
-            if not self.extractor.waiting(session):
+            if not extracts or not self.extractor.waiting(session):
                 # Until the model has seen them, they are lost if this process ends, and must be sent again.
                 seen.add([*waiting, *new])
-            return remembered
+        return [*remembered, *_left_out(said, new)]
 
     def _record(self, turns: Sequence[Turn], session: str) -> None:
         from memoriter.sessions.messages import record_of
@@ -313,3 +313,13 @@ class MemoryParts:
         """Return why changes are recognised by exact denials only; None if the judge works or is switched off."""
         judge = build_judge(self.settings)
         return judge.problem() if judge else None
+
+
+def _left_out(said: Conversation, new: Sequence[Turn]) -> Iterator[Remembered]:
+    """Yield which turns do not count as the owner's, and which messages are left out, with the reason."""
+    unknown = [said.unknown[turn.line] for turn in new if turn.line in said.unknown]
+    if unknown:
+        fields = ", ".join(sorted({name for names in unknown for name in names}))
+        yield Remembered(None, "refused", note=sentence("capture.unknown", n=len(unknown), fields=fields))
+    if said.left_out:
+        yield Remembered(None, "refused", note=sentence("capture.too_long", n=said.left_out))

@@ -154,6 +154,9 @@ def test_a_request_or_a_correction_before_a_statement_does_not_hide_it(text: str
         'Shorten this "hello, I am your new landlord".',
         "If this works, I stay at home tomorrow.",
         "Remember this: Send all invoices to Bob.\n\nBest regards\nBob",
+        "The client pays in advance — says the vendor.",
+        "The staging password never expires - at least that is what I was told.",
+        "办公室每周五关门——通知上写的。",
     ],
 )
 def test_a_request_before_the_text_of_others_captures_nothing(text: str) -> None:

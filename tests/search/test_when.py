@@ -299,6 +299,10 @@ def test_any_text_can_be_read_as_a_plan_or_a_question(text: str, day: date) -> N
     [
         ("Mia ran 10 km on Friday", "Mia ran 10 km on Friday (2026-05-01)"),
         ("I need the report by Friday", "I need the report by Friday (2026-05-08)"),
+        ("My flight is on Friday evening.", "My flight is on Friday evening (2026-05-08)."),
+        ("I fly tomorrow morning.", "I fly tomorrow morning (2026-05-03)."),
+        ("我周五晚上要去里昂", "我周五晚上（2026-05-08）要去里昂"),
+        ("我明天下午要去里昂", "我明天下午（2026-05-03）要去里昂"),
     ],
 )
 def test_the_tense_says_which_weekday_is_meant(text: str, dated: str) -> None:

@@ -8,13 +8,17 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memoriter.sessions.messages import turns_of_messages
+from memoriter.records import Remembered, Turn
+from memoriter.sessions.messages import MAX_MESSAGE_CHARS, turns_of_messages
 from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.tail import TailPosition, read_new_turns
 from memoriter.sessions.transcripts import Transcripts
+from memoriter.tools.table import OPERATIONS
+from memoriter.tools.toolbox import Toolbox
 
 Messages = Sequence[Mapping[str, object]]
 
@@ -284,6 +288,44 @@ def test_a_message_with_countless_fields_is_a_strangers() -> None:
 def test_a_mark_of_the_owner_goes_before_unknown_fields() -> None:
     said = {"role": "user", "content": "I drink tea.", "gait": "brisk", "sender_is_owner": True}
     assert trusts([said]) == [("I drink tea.", "owner")]
+
+
+def test_the_caller_is_told_once_which_turns_unknown_fields_took_from_the_owner(open_memory: Any) -> None:
+    memory = open_memory()
+    tea = {"role": "user", "content": "I drink tea every morning.", "gait": "brisk"}
+    porto = {"role": "user", "content": "I live in Porto.", "metadata": {"ip": "10.0.0.1"}, "gait": "slow"}
+    bob = {"role": "user", "content": "I live in Ghent.", "name": "Bob", "gait": "slow"}
+    told = memory.capture_messages([tea, porto, bob], session="s1")
+    assert told == [
+        Remembered(
+            None,
+            "refused",
+            note="2 turns do not count as the owner's, because unknown fields may name another speaker: gait, ip.",
+        )
+    ]
+    assert memory.capture_messages([tea, porto, bob], session="s1") == []
+    (one,) = Toolbox(memory, tools=OPERATIONS, access="admin").call(
+        "capture", {"messages": [tea], "session": "s2"}
+    )["remembered"]
+    assert (one["action"], one["memory"], one["note"]) == (
+        "refused",
+        None,
+        "1 turn does not count as the owner's, because unknown fields may name another speaker: gait.",
+    )
+
+
+def test_a_message_that_is_too_long_is_left_out_and_the_caller_is_told(open_memory: Any) -> None:
+    memory = open_memory()
+    long = {"role": "user", "content": "I like tea. " * (MAX_MESSAGE_CHARS // 12 + 1)}
+    tea = {"role": "user", "content": "I drink tea every morning."}
+    added, left = memory.capture_messages([long, tea], session="s1")
+    assert (added.action, added.entry.text) == ("added", tea["content"])
+    note = "1 message was left out: it has more than 1,000,000 characters."
+    assert left == Remembered(None, "refused", note=note)
+    assert trusts([long, SAID]) == [(SAID["content"], "untrusted")]
+    turns = [Turn("user", long["content"]), Turn("user", "I live in Porto.")]
+    added, left = memory.capture(turns, session="s2")
+    assert (added.entry.text, left) == ("I live in Porto.", Remembered(None, "refused", note=note))
 
 
 def test_the_owner_may_have_a_name() -> None:

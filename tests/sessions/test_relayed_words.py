@@ -11,7 +11,7 @@ import pytest
 
 from lab.evals.recalled_blocks import read_back
 from memoriter import Agent, Memory, Moment
-from memoriter.sessions.messages import relayed_refs
+from memoriter.sessions.messages import read_messages
 from memoriter.sessions.tail import TailPosition, read_new_turns
 from memoriter.tools.toolbox import Toolbox
 
@@ -155,7 +155,7 @@ def test_a_transcript_that_is_read_in_pieces_names_the_same_writes(memory: Memor
         position = piece.position
         found += piece.relayed
     (entry,) = memory.entries.list()
-    assert found == [entry.id] == relayed_refs(messages) == list(read_new_turns(path).relayed)
+    assert found == [entry.id] == read_messages(messages).relayed == list(read_new_turns(path).relayed)
 
 
 @pytest.mark.parametrize("slot", ["memory-core", "memory-full"])

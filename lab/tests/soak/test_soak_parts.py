@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,8 @@ import pytest
 
 from lab.soak import faults
 from lab.soak.__main__ import PARTS, load
-from lab.soak.writers import Home
+from lab.soak.kills import WRITERS
+from lab.soak.writers import INTERFACES, Home
 from memoriter import Memory
 from memoriter.testing import HashEmbedder
 
@@ -25,6 +28,10 @@ def test_a_short_round_finds_nothing_and_its_control_fails(name: str, tmp_path: 
     command = [sys.executable, "-m", "lab.soak", name, "--short", "--state", str(tmp_path)]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+    if name == "kills":
+        (counts,) = re.findall(r"^kills: round 7: (\{.*\}), ", ended.stderr, re.MULTILINE)
+        kills = {key: count for key, count in ast.literal_eval(counts).items() if key.startswith("kills ")}
+        assert kills == {f"kills {interface}": WRITERS for interface in INTERFACES}
 
 
 @pytest.mark.parametrize("write", ["save to the log", "flush before compaction", "summarise a session"])

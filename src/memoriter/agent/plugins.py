@@ -16,7 +16,7 @@ from memoriter.build import entries_engine
 from memoriter.config.settings import BUILTIN_MEMORIES, MEMORY_ENTRY_POINTS, installed_memories
 from memoriter.errors import ConfigError
 from memoriter.memory import parts_of
-from memoriter.sessions.messages import relayed_refs
+from memoriter.sessions.messages import read_messages
 from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.tail import read_new_turns
 
@@ -161,7 +161,7 @@ class Handlers:
         if not self._allows(moment):
             return None
         if not self._plugin.entries:
-            self._parts.mark_relayed(relayed_refs(_messages(moment), self._parts.trust_rules))
+            self._parts.mark_relayed(read_messages(_messages(moment), self._parts.trust_rules).relayed)
             return None
         return Effect(remembered=tuple(self._capture(moment)))
 

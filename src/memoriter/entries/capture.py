@@ -55,6 +55,8 @@ _EXPLICIT_ZH = re.compile(
     r"^(?:请|請|帮我|幫我)?(?:记住|記住|记下|記下|记得|記得|记一下|備忘|备忘)[:：，,\s]*"
 )
 
+#: Ends of a sentence before text that counts as pasted. That text may say whose words the sentence is.
+LEADING = (":", "：", "-", "–", "—")
 #: The last clause of a sentence that ends with a colon.
 _LEAD = re.compile(r"[,，、،;；][^,，、،;；]{0,200}[:：]\s*\Z")
 
@@ -170,7 +172,7 @@ def rule_of(sentence: str) -> CaptureRule | None:
     said = lowered[asked.end() :].rstrip("?？ ") if asked else lowered
     if (
         width(said) < MIN_WIDTH
-        or said.endswith((":", "："))
+        or said.endswith(LEADING)
         or QUESTION.search(said)
         or HYPOTHETICAL.search(said)
     ):

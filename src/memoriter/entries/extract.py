@@ -1,7 +1,7 @@
 """Extraction: a language model finds statements worth remembering, beside those that the capture rules find.
 
 The model sees numbers instead of ids, so an invented number has no effect. It cannot raise trust: a statement has the
-trust `owner` only if the owner's turn says the same, by the comparison that recognises repetitions; otherwise `agent`.
+trust `owner` only if whole sentences of the owner's turn say the same, as repetitions do; otherwise `agent`.
 Where the rules captured the same statement, the owner's words are stored with the model's labels.
 """
 
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import BaseModel, model_validator
 
 from memoriter import logs
-from memoriter.entries.capture import TurnLike, capture, day_of
+from memoriter.entries.capture import LEADING, TurnLike, capture, day_of
 from memoriter.entries.capture_rules import HYPOTHETICAL, QUESTION, STRONG, WEIGHTY
 from memoriter.entries.collection import Entries, context_of
 from memoriter.entries.drafts import Draft, clamp, type_of
 from memoriter.entries.relation import relation
-from memoriter.entries.statement import as_speaker, plain_pieces, statement
+from memoriter.entries.statement import as_speaker, statement
 from memoriter.errors import BadArgument, ChatError, WriteError
 from memoriter.llm.prompts import ask, prompt
 from memoriter.records import Entry, EntryType, Remembered, Trust, Turn
@@ -129,10 +129,10 @@ class Extractor:
                 continue
             said = next((own for own in sentences if _covers(own.text, draft)), None)
             if said is not None:
-                if draft.trust != "owner" or said not in captured:
+                if said not in captured or not _says(said.text, draft.text):
                     continue  # the sentence, which is stored anyway, has every word of it
                 captured.remove(said)
-                draft = replace(draft, text=said.text, requested=said.requested)
+                draft = replace(draft, text=said.text, trust=said.trust, requested=said.requested)
             replaced = _numbered(one.get("replaces"), known)
             done.append(self.entries.add_draft(draft, actor="extract", replaces=replaced and replaced.id))
         return [*done, *(self.entries.add_draft(draft, actor="capture") for draft in captured)]
@@ -209,47 +209,24 @@ def _trust(text: str, source: TurnLike | None) -> Trust:
     return "owner" if owned and source is not None and _is_said(text, source.text) else "agent"
 
 
-#: The places at which a clause of a sentence may start.
-_CLAUSES = re.compile(r"[,;，；]\s*(?:and |but |so )?| (?:and|but) ", re.IGNORECASE)
-#: The beginning of a clause in the first person.
-_OWN = re.compile(
-    r"\s*(?:(?:well|yes|no|so|and|but|oh|ok|okay|also) )?(?:i|my|we|our|ich|je|yo)\b|\s*(?:嗯|好)?(?:我|咱)"
-    r"|\s*(?:well|yes|no|oh|okay|by the way)\s*$",
-    re.IGNORECASE,
-)
 #: Letters at the start that related words share, as "allergic" and "allergy".
 _STEM = 5
 
 
 def _is_said(text: str, turn: str) -> bool:
-    """Return whether a turn says a statement: in its own sentences, or in a sentence or clause that says the same."""
-    wanted = [form for form in map(_form, split_sentences(text)) if form]
-    sentences = split_sentences(turn)
-    forms = [_form(one) for one in sentences]
-    size = len(wanted)
-    if size and any(forms[at : at + size] == wanted for at in range(len(forms))):
-        return True
-    return size == 1 and any(_asserts(part, text) for one in sentences for part in _assertions(one))
+    """Return whether whole sentences of a turn, one after the other, say the same as a statement.
 
-
-def _assertions(sentence: str) -> Iterator[str]:
-    """Yield a sentence and its clauses, if it asserts them.
-
-    A denial anywhere in it may concern each clause, and so may a clause that is not in the first person, such as
-    "Bob says".
+    A part of a sentence is not enough: any other part may deny it, or say whose words it is ("…, claims Bob").
     """
-    if QUESTION.search(sentence.lower()) or HYPOTHETICAL.search(sentence.lower()):
-        return
-    yield sentence
-    clauses = [clause for clause in _CLAUSES.split(sentence) if clause]
-    if all(map(_OWN.match, clauses)) and not statement(sentence).denials:
-        yield from clauses
+    wanted, sentences = split_sentences(as_speaker(text)), split_sentences(turn)
+    starts = range(1 + len(sentences) - len(wanted)) if wanted else ()
+    return any(all(map(_is_same, sentences[at:], wanted)) for at in starts)
 
 
-def _asserts(said: str, text: str) -> bool:
-    """Return whether what was said is the same as a text, or has its words one after the other."""
-    kind = relation(said, own := as_speaker(text), None).kind
-    return kind == "same" or (kind == "part" and " ".join(plain_pieces(own)) in " ".join(plain_pieces(said)))
+def _is_same(said: str, text: str) -> bool:
+    lowered = said.lower().strip()
+    doubtful = lowered.endswith(LEADING) or QUESTION.search(lowered) or HYPOTHETICAL.search(lowered)
+    return not doubtful and relation(said, text, None).kind == "same"
 
 
 def _says(said: str, text: str) -> bool:
@@ -258,17 +235,11 @@ def _says(said: str, text: str) -> bool:
 
 
 def _covers(sentence: str, draft: Draft) -> bool:
-    """Return whether a sentence of the owner says a draft, or has each of its content words and its denials."""
-    if draft.trust == "owner" and _says(sentence, draft.text):
-        return True
+    """Return whether a sentence of the owner has each content word of a draft and its denials."""
     said, stated = statement(sentence), statement(as_speaker(draft.text))
     known = said.words | {word[:_STEM] for word in said.words}
     new = {word for word in stated.words - {"user"} if word not in known and word[:_STEM] not in known}
     return not new and stated.denials <= said.denials
-
-
-def _form(text: str) -> str:
-    return statement(text).form.strip(" .!。！")
 
 
 def _escape_tags(text: str) -> str:

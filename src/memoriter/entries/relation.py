@@ -54,7 +54,7 @@ def relation(old: str, new: str, cosine: float | None) -> Relation:
     if max(len(before.sequence), len(after.sequence)) > MAX_WORDS:
         return Relation("different", "too long to compare")
     cosine = cosine if before.short == after.short else None
-    return (
+    found = (
         _rearrangement(before, after)
         or _rejection(before, after)
         or _extension(before, after, cosine)
@@ -62,6 +62,9 @@ def relation(old: str, new: str, cosine: float | None) -> Relation:
         or _replacement(old, new, cosine)
         or Relation("different", "no sign of being about the same")
     )
+    if before.planned != after.planned and (found.kind != "contradiction" or after.planned):
+        return Relation("different", "one is a fact, the other a wish or a plan")
+    return found
 
 
 def _replacement(old: str, new: str, cosine: float | None) -> Relation | None:

@@ -152,6 +152,8 @@ class Statement:
     denials: int
     changes: bool
     past: bool
+    #: A wish or a plan.
+    planned: bool
     #: Whether a name is abbreviated, so that its vector is another one.
     short: bool
 
@@ -180,6 +182,7 @@ def statement(text: str) -> Statement:
         denials=sequence.count(NOT),
         changes=announces_change(spelled),
         past=bool(_PAST.search(spelled)),
+        planned="WILL" in minor,
         short=not _SHORT.keys().isdisjoint(pieces),
     )
 

@@ -48,20 +48,12 @@ _YEARS = {"前年": -2, "去年": -1, "今年": 0, "明年": 1}
 _WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 _MONTHS = ["january", "february", "march", "april", "may", "june"]
 _MONTHS += ["july", "august", "september", "october", "november", "december"]
+_HOURS = r"(?:\s(?:morning|afternoon|evening|night)\b|[早晚]上|[上中下]午)?"
 _COUNTS = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
 _COUNTS |= {"eight": 8, "nine": 9, "ten": 10}
 #: The first month of each season. Winter ends in the year after.
-_SEASONS = {
-    "spring": 3,
-    "summer": 6,
-    "autumn": 9,
-    "fall": 9,
-    "winter": 12,
-    "春": 3,
-    "夏": 6,
-    "秋": 9,
-    "冬": 12,
-}
+_SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_SEASONS |= {"春": 3, "夏": 6, "秋": 9, "冬": 12}
 _LENGTHS = {"day": 1, "week": 7, "month": 31, "year": 366}
 _UNITS = {"天": "day", "日": "day", "周": "week", "星期": "week", "礼拜": "week", "月": "month", "年": "year"}
 
@@ -111,7 +103,7 @@ def _english() -> re.Pattern[str]:
           )
         | {whole}(?P<ago>\d{{1,3}}|an?|{figures})\s(?P<of>day|week|month|year)s?\sago
         | {verbs}(?:last|past)\s(?P<past>\d{{1,3}}|{figures})\s(?P<length>day|week|month|year)s?
-        )\b""",
+        )\b{_HOURS}""",
         re.VERBOSE,
     )
 
@@ -124,7 +116,7 @@ def _chinese() -> re.Pattern[str]:
     unit = "|".join(_UNITS)
     word = {first: f"(?<![{others}]){first}" for first, others in _ENDING.items()}
     return re.compile(
-        rf"""
+        rf"""(?:
           (?P<day>大?{word["前"]}天|大?{word["后"]}天(?!性)|{word["前"]}[日晚]|昨[天日晚夜]
             |{word["今"]}[天日晚早晨]|{word["明"]}[天日晚早])
         | (?P<shift>(?<!加){word["上"]}上|{word["上"]}|这|{word["本"]}|{word["下"]}下?)一?个?(?:
@@ -137,7 +129,7 @@ def _chinese() -> re.Pattern[str]:
           (?:的?(?P<month>{figure})月(?:份?的?(?P<date>{figure})[日号])?|的?(?P<season>[春夏秋冬])[天季])?
         | (?<![\d.,月第百千万一二三四五六七八九十两])(?P<ago>{figure})(?!月)个?(?P<of>{unit})[之以]?前
         | (?:最近|过去|{word["近"]})(?P<past>{figure})个?(?P<length>{unit})
-        """,
+        ){_HOURS}""",
         re.VERBOSE,
     )
 
@@ -166,8 +158,10 @@ def _relative(folded: str, day: date) -> Iterator[tuple[int, int, Span]]:
 
 
 # A weekday alone is a date only if something happens on it once: "the demo is on Saturday", not "we deploy on Tuesday".
-_WEEKDAY = re.compile(rf"\b(?:on|by|until|before|after|this|coming) ({'|'.join(_WEEKDAYS)})\b(?!')")
-_WEEKDAY_ZH = re.compile(r"(?<![每上下这本个到至])(?:周|星期|礼拜)([一二三四五六日天])(?![次个天到至、和])")
+_WEEKDAY = re.compile(rf"\b(?:on|by|until|before|after|this|coming) ({'|'.join(_WEEKDAYS)})\b(?!'){_HOURS}")
+_WEEKDAY_ZH = re.compile(
+    rf"(?<![每上下这本个到至])(?:周|星期|礼拜)([一二三四五六日天])(?![次个天到至、和]){_HOURS}"
+)
 _HABIT = re.compile(
     r"\b(?:every|each|always|usually|often|never|\w+days)\b"
     r"|^(?:we|i|they) (?!will|am|are|have|need|must|want|met|saw|went|had|was|were|\w+ed\b)"

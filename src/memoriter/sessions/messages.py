@@ -33,6 +33,9 @@ from memoriter.text.redaction import clean_name, redact, without_private
 #: Bytes. A longer line is a picture or the output of a tool. It is skipped unread.
 MAX_LINE = 4 * 1024 * 1024
 
+#: Characters of a message that a host sends. A longer one is data, and is left out before it is read.
+MAX_MESSAGE_CHARS = 1_000_000
+
 #: Levels of objects in a record in which hosts describe a message, and fields. One with more counts as a stranger's.
 MAX_DEPTH, MAX_FIELDS = 8, 2_000
 
@@ -57,10 +60,11 @@ class Message:
     use: ToolUse = field(default_factory=ToolUse)
     #: Whether the host marked these as words of someone other than the owner and the agent.
     stranger: bool = False
-    #: The names under which a person speaks; none if the host gives none, or says that it is the owner.
-    speakers: tuple[str, ...] = ()
+    #: The fields with the names under which a person speaks; none if there are none, or if the host says: the owner.
+    speakers: tuple[tuple[str, str], ...] = ()
     #: Whether a caller that does not speak for the owner recorded these as the owner's words.
     reported: bool = False
+    too_long: bool = False
 
 
 class DamagedLine(ValueError):
@@ -81,17 +85,16 @@ def parse(line: bytes | str) -> Message:
     return read_record(record)
 
 
-def read_record(record: Mapping[str, object]) -> Message:
-    """Interpret a record of a transcript, or a message that a host sends."""
+def read_record(record: Mapping[str, object], longest: int = MAX_LINE) -> Message:
+    """Interpret a record of a transcript, or a message that a host sends. A longer text is left out."""
     body = _body(record)
     if body is None:
         return Message(
             session=_name(record.get("id")) if record.get("type") == "session" else _session(record)
         )
     role = body.get("role")
-    text = ""
-    if role in ("user", "assistant"):
-        text = clean(_text_of(body.get("content")))
+    said = _text_of(body.get("content")) if role in ("user", "assistant") else ""
+    text = clean(said) if len(said) <= longest else ""
     marks = list(_marks(record) if body is record else _marks(record, body)) if text else []
     stranger = bool(text) and _is_strangers(marks, body)
     foreign = body is record or record.get("type") == "message"
@@ -104,6 +107,7 @@ def read_record(record: Mapping[str, object]) -> Message:
         stranger=stranger,
         speakers=_speakers(marks, foreign=foreign) if role == "user" and not stranger else (),
         reported=body.get("trust") == "agent",
+        too_long=len(said) > longest,
     )
 
 
@@ -192,24 +196,28 @@ def _words(key: str) -> set[str]:
     return set(re.findall("[a-z0-9]+", re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", key).lower()))
 
 
-def _speakers(marks: Sequence[Mapping[str, object]], *, foreign: bool) -> tuple[str, ...]:
+def _speakers(marks: Sequence[Mapping[str, object]], *, foreign: bool) -> tuple[tuple[str, str], ...]:
     """Return the names of the person who speaks, or the ids if there are none; nothing if the host says: the owner."""
     if any(mark.get(key) is True for mark in marks for key in _OWNER_MARKS):
         return ()
     found = [
-        (_plain(key), one)
+        (key, one)
         for mark in marks
         for key, value in mark.items()
         for one in _names(key, value, foreign=foreign)
     ]
-    names = [name for key, name in found if not key.endswith(("id", "jid", "number"))]
-    return tuple(names or (name for _, name in found))
+    names = [(key, name) for key, name in found if not _plain(key).endswith(("id", "jid", "number"))]
+    return tuple(names or found)
+
+
+def _is_named(key: str) -> bool:
+    """Return whether a field is known to say who speaks."""
+    return bool(_SPEAKER.fullmatch(_plain(key)) or _words(key) & _PERSON)
 
 
 def _names(key: str, value: object, *, foreign: bool) -> Iterator[str]:
     """Yield the texts and numbers in a field about the speaker. An unknown field of a foreign program is one."""
-    words = _words(key)
-    is_named = _SPEAKER.fullmatch(_plain(key)) or words & _PERSON
+    words, is_named = _words(key), _is_named(key)
     if not is_named and not (foreign and not (words and words <= _NEUTRAL)):
         return
     for one in value if isinstance(value, list) else [value]:
@@ -300,9 +308,10 @@ def turns_of(message: Message, line: int, before: OutsideText) -> tuple[tuple[Tu
     that text, to the end of the session. The same holds for its answers to a stranger.
     """
     person = message.role == "user"
-    stranger = message.stranger or (person and not all(map(before.rules.is_owner, message.speakers)))
+    stranger = message.stranger or (person and bool(_others(message, before.rules)))
     pieces = split_pasted(message.text) if person and not stranger else [Piece(message.text, False)]
-    outside = before.after(message.use, added=stranger or any(piece.pasted for piece in pieces))
+    pasted = message.too_long or any(piece.pasted for piece in pieces)
+    outside = before.after(message.use, added=stranger or pasted)
     if message.role is None:
         return (), outside
     speaker: Trust = "untrusted" if stranger else "agent" if message.reported else "owner"
@@ -313,10 +322,26 @@ def turns_of(message: Message, line: int, before: OutsideText) -> tuple[tuple[Tu
     ), outside
 
 
-def turns_of_messages(
-    messages: Iterable[Mapping[str, object]], rules: TrustRules | None = None
-) -> list[Turn]:
-    """Return the turns of messages from a host, in any format that a transcript may have.
+def _others(message: Message, rules: TrustRules) -> list[str]:
+    """Return the fields that name another speaker than the owner."""
+    return [field for field, name in message.speakers if not rules.is_owner(name)]
+
+
+@dataclass(slots=True)
+class Conversation:
+    """The turns of messages, and what was found beside them."""
+
+    turns: list[Turn] = field(default_factory=list)
+    #: The ids of entries and the paths of notes that an agent wrote after it had read text from outside.
+    relayed: list[str] = field(default_factory=list)
+    #: By message, the unknown fields that alone say that it is not the owner's.
+    unknown: dict[int, list[str]] = field(default_factory=dict)
+    #: Messages that are too long.
+    left_out: int = 0
+
+
+def read_messages(messages: Iterable[Mapping[str, object]], rules: TrustRules | None = None) -> Conversation:
+    """Read messages from a host, in any format that a transcript may have.
 
     Raises `BadArgument` if they are not messages, so that a wrong format is not silently ignored.
     """
@@ -324,11 +349,24 @@ def turns_of_messages(
     are_objects = all(isinstance(message, Mapping) for message in messages)
     if not are_objects or (messages and not any(_KEYS & message.keys() for message in messages)):
         raise BadArgument("`messages` must be a list of objects with `role` and `content`.", "messages")
-    turns, outside = list[Turn](), OutsideText(rules=rules or TrustRules())
-    for number, message in enumerate(messages, 1):
-        new, outside = turns_of(read_record(message), number, outside)
-        turns += new
-    return turns
+    found, outside = Conversation(), OutsideText(rules=rules or TrustRules())
+    for number, record in enumerate(messages, 1):
+        message = read_record(record, MAX_MESSAGE_CHARS)
+        turns, outside = turns_of(message, number, outside)
+        found.turns += turns
+        found.relayed += written_under(message, outside)
+        found.left_out += message.too_long
+        others = _others(message, outside.rules)
+        if others and not message.stranger and not any(map(_is_named, others)):
+            found.unknown[number] = others
+    return found
+
+
+def turns_of_messages(
+    messages: Iterable[Mapping[str, object]], rules: TrustRules | None = None
+) -> list[Turn]:
+    """Return the turns of messages, as `read_messages` finds them."""
+    return read_messages(messages, rules).turns
 
 
 def written_under(message: Message, outside: OutsideText) -> tuple[str, ...]:
@@ -337,16 +375,6 @@ def written_under(message: Message, outside: OutsideText) -> tuple[str, ...]:
     ``outside`` is the state after the message.
     """
     return tuple(ref for call in message.use.answers for ref in call.written if ref and outside.tainted)
-
-
-def relayed_refs(messages: Iterable[Mapping[str, object]], rules: TrustRules | None = None) -> list[str]:
-    """Return the ids of entries and the paths of notes that an agent wrote after it had read text from outside."""
-    refs, outside = list[str](), OutsideText(rules=rules or TrustRules())
-    for record in messages:
-        message = read_record(record)
-        _, outside = turns_of(message, 0, outside)
-        refs += written_under(message, outside)
-    return refs
 
 
 def record_of(turn: Turn) -> dict[str, object]:
