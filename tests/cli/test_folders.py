@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from interrupts import Interrupt
 from person import NOTES, Person
 
 import memoriter
@@ -69,13 +68,14 @@ def test_an_interrupted_init_says_what_is_ready_and_how_to_go_on(person: Person)
     notes = {f"memory/{n}.md": days.replace("{n}", str(n)) for n in range(40)}
     folder = person.folder("large", notes)
     local = {"MEMORITER_EMBEDDING__PROVIDER": "local"}
-    command = [sys.executable, "-m", "memoriter", "init", "--wait"]
+    interrupt = Interrupt()
+    command = interrupt.command(["init", "--wait"])
     with subprocess.Popen(
         command, cwd=folder, env=person.environ | local, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
         assert process.stderr is not None
         lines = [next(line for line in process.stderr if b"Embedding" in line)]
-        process.send_signal(signal.SIGINT)
+        interrupt.send(process)
         lines += process.stderr
     assert process.returncode == 130
     # Nothing follows: texts that have not begun are not waited for, and no failure of the embedder is reported.

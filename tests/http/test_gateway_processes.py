@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import signal
 import socket
 import stat
 import subprocess
@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 from gateways import TIMEOUT_S, ask, poll
+from interrupts import Interrupt
 from typer.testing import CliRunner
 
 from memoriter import Memory
@@ -31,8 +32,12 @@ ROUNDS = 60 if SOAK else 3
 QUICK = {"MEMORITER_EMBEDDING__PROVIDER": "none", "MEMORITER_WATCH__DEBOUNCE_S": "0.1"}
 
 
+def places(workspace: Path, home: Path) -> list[str]:
+    return ["--workspace", str(workspace), "--home", str(home)]
+
+
 def command(workspace: Path, home: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "memoriter", "--workspace", str(workspace), "--home", str(home), *arguments]
+    return [sys.executable, "-m", "memoriter", *places(workspace, home), *arguments]
 
 
 @contextmanager
@@ -41,8 +46,9 @@ def started(
 ) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Run a process until the end of the block. Yield it with the first line of JSON that it prints."""
     errors = (home.parent / f"{'-'.join(arguments[:1])}-{os.urandom(2).hex()}.log").open("w+")
+    interrupt = Interrupt()
     process = subprocess.Popen(
-        command(workspace, home, *arguments, "--json"),
+        interrupt.command([*places(workspace, home), *arguments, "--json"]),
         stdout=subprocess.PIPE,
         stderr=errors,
         text=True,
@@ -54,7 +60,7 @@ def started(
         errors.seek(0)
         assert line, errors.read()
         yield process, json.loads(line)
-        process.send_signal(signal.SIGINT)
+        interrupt.send(process)
         process.stdout.close()
         assert process.wait(TIMEOUT_S) == 0
         errors.seek(0)
@@ -217,9 +223,20 @@ def test_a_port_in_use_is_one_clear_error() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(MemoriterError) as refused:
             listen("127.0.0.1", port)
+    reason = os.strerror(errno.EADDRINUSE) if sys.platform != "win32" else refused.value.__cause__.strerror
     assert str(refused.value) == (
-        f"Cannot listen on 127.0.0.1:{port}: Address already in use. Use `--port 0` to pick a free port."
+        f"Cannot listen on 127.0.0.1:{port}: {reason}. Use `--port 0` to pick a free port."
     )
+
+
+@pytest.mark.parametrize(("system", "can_follow"), [("linux", True), ("win32", False)])
+def test_on_windows_a_port_is_not_shared(
+    system: str, can_follow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    with listen("127.0.0.1", 0) as listening:
+        # Elsewhere, this lets a gateway use the port of one that has just ended.
+        assert bool(listening.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)) == can_follow
 
 
 def test_a_process_with_the_id_of_a_killed_gateway_is_not_taken_for_a_gateway(tmp_path: Path) -> None:
