@@ -143,10 +143,11 @@ def _run(claude: str, arguments: Sequence[str]) -> None:
     command = [claude, *arguments]
     try:
         done = subprocess.run(  # noqa: S603
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MemoriterError(f"`{command_line(command)}` failed: {error}") from error
     if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no message"]
+        said = (done.stderr.strip() or done.stdout.strip()).decode("utf-8", "replace")
+        lines = said.splitlines() or ["no message"]
         raise MemoriterError(f"`{command_line(command)}` failed: {lines[-1].lstrip('✘ ')}")
