@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memoriter.config import load
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.notes.workspace import Workspace
 from memoriter.records import Excerpt
@@ -148,6 +149,18 @@ def test_on_windows_an_absolute_path_is_read_in_any_form(root: Path) -> None:
     path, read = root / "memory/sub/a.md", Workspace(root).excerpt
     excerpts = [read(form, 1, 1) for form in (str(path), path.as_posix(), str(path).replace("C:", "c:"))]
     assert excerpts == [Excerpt("memory/sub/a.md", "one", 1, 1, 3)] * 3
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="only Windows has folders of other machines")
+@pytest.mark.parametrize("share", ["\\\\server\\share\\notes", "//server/share/notes"])
+def test_on_windows_a_note_on_another_machine_is_found_by_its_path(share: str, tmp_path: Path) -> None:
+    workspace = load(arguments={"workspace": share, "home": tmp_path}, environ={}).workspace
+    assert str(workspace) == "\\\\server\\share\\notes"
+    for form in ("memory/a.md", f"{workspace}\\memory\\a.md", "//SERVER/share/Notes/memory/a.md"):
+        with pytest.raises(NotFound, match=r"^'memory/a\.md' does not exist\.$"):
+            Workspace(workspace).excerpt(form)
+    with pytest.raises(PathRefused):
+        Workspace(workspace).excerpt("//other/share/notes/memory/a.md")
 
 
 @pytest.mark.requirement("C5")
