@@ -137,6 +137,18 @@ def test_a_missing_file_suggests_the_nearest_name(root: Path) -> None:
         Workspace(root).excerpt("memory/zzzzzzzzzzzz.md")
 
 
+def test_a_note_is_cited_with_the_characters_of_its_name(root: Path) -> None:
+    """Programs of macOS write letters and their marks apart. Its disks know such a name in either form."""
+    written, typed = "memory/Zoe\u0308.md", "memory/Zo\u00eb.md"
+    (root / written).write_text("Zoë likes tea.")
+    workspace = Workspace(root)
+    assert written in [file.path for file in workspace.scan().files]
+    assert workspace.excerpt(written) == Excerpt(written, "Zoë likes tea.", 1, 1, 1)
+    if sys.platform != "darwin":
+        with pytest.raises(NotFound, match=f"Did you mean '{written}'"):
+            workspace.excerpt(typed)
+
+
 @pytest.mark.posix("names that differ in case")
 def test_a_file_in_another_case_is_suggested(root: Path) -> None:
     (root / "MEMORY.md").rename(root / "memory.md")
