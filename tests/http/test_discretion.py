@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pytest
 from gateways import Running, Start, ask
@@ -20,6 +20,9 @@ from memoriter.tools.toolbox import Toolbox, hide_folders
         ("The workspace /srv/mira/日记 is not a folder.", "The workspace …/日记 is not a folder."),
         ("(/srv/a b/c.db: the disk is full)", "(…/a b/c.db: the disk is full)"),
         (r"C:\Users\mira\notes\x.md is gone", "…/x.md is gone"),
+        ("C:/Users/mira/notes/x.md is gone", "…/x.md is gone"),
+        (r"\\server\share\x.md is gone", "…/x.md is gone"),
+        (r"\d+\s\w is a pattern", r"\d+\s\w is a pattern"),
         ("memory/2026-02-08.md is as it was", "memory/2026-02-08.md is as it was"),
         ("see http://127.0.0.1:8377/v1/agents/x", "see http://127.0.0.1:8377/v1/agents/x"),
         ("~/.memoriter/config.yaml", "~/.memoriter/config.yaml"),
@@ -31,7 +34,8 @@ def test_paths_are_shortened_to_the_file_name_and_other_text_stays(text: str, se
 
 
 def test_the_home_folder_is_hidden_even_with_spaces_in_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/homes/Mira de Sá")
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, "/homes/Mira de Sá")
     assert hide_folders("no /homes/Mira de Sá here") == "no ~ here"
     assert hide_folders("no /homes/Mira de Sá/acme/notes.md here") == "no …/notes.md here"
 
@@ -39,7 +43,8 @@ def test_the_home_folder_is_hidden_even_with_spaces_in_its_name(monkeypatch: pyt
 def test_a_folder_that_shares_a_prefix_with_the_home_folder_is_not_hidden_as_home(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("HOME", "/homes/mi")
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, "/homes/mi")
     assert hide_folders("no /homes/mira/acme/notes.md here") == "no …/notes.md here"
     assert hide_folders("no /homes/mi-2/acme/notes.md, in /homes/mi.") == "no …/notes.md, in ~."
 
@@ -53,6 +58,18 @@ def test_folders_of_the_memory_are_recognized_with_spaces_in_their_names() -> No
         ("/mnt/a deal/notes/memory/x.md is gone", "…/x.md is gone"),
     ):
         assert hide_folders(text, places) == seen
+
+
+@pytest.mark.parametrize("separator", ["\\", "/"])
+def test_folders_of_windows_are_recognized_with_either_separator(separator: str) -> None:
+    places = [PureWindowsPath("D:/a deal/notes"), PureWindowsPath("//server/a deal/state")]
+    for text, seen in (
+        ("in D:/a deal/notes: 3 files", "in …/notes: 3 files"),
+        ("D:/a deal/notes/memory/x.md is gone", "…/x.md is gone"),
+        ("//server/a deal/state/agents/index.db", "…/index.db"),
+    ):
+        hidden = hide_folders(text.replace("/", separator), places)  # type: ignore[arg-type]
+        assert hidden == seen
 
 
 def test_tools_hide_the_folders_of_a_memory_from_readers(tmp_path: Path) -> None:
