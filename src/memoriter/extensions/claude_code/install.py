@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,14 +20,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memoriter.errors import MemoriterError, NotFound, WriteError
-from memoriter.extensions.clients.installed_files import plugin_folder
+from memoriter.extensions.clients.installed_files import plugin_folder, run_program
 from memoriter.files.durable import write
 from memoriter.files.platform import command_line, hook_command
 from memoriter.hosts import program
 
 PLUGIN = "memoriter"
-#: Claude Code starts quickly; on a busy machine it may need longer.
-TIMEOUT_S = 120.0
 
 InstallScope = Literal["user", "project"]
 
@@ -141,13 +138,5 @@ def _claude(otherwise: str) -> str:
 
 def _run(claude: str, arguments: Sequence[str]) -> None:
     command = [claude, *arguments]
-    try:
-        done = subprocess.run(  # noqa: S603
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MemoriterError(f"`{command_line(command)}` failed: {error}") from error
-    if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip()).decode("utf-8", "replace")
-        lines = said.splitlines() or ["no message"]
-        raise MemoriterError(f"`{command_line(command)}` failed: {lines[-1].lstrip('✘ ')}")
+    if failed := run_program(command):
+        raise MemoriterError(f"`{command_line(command)}` failed: {failed.lstrip('✘ ')}")
