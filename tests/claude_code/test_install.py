@@ -79,7 +79,10 @@ def test_the_plugin_is_registered_and_removed(memoriter: Memoriter, tmp_path: Pa
     shown = memoriter("--workspace", str(notes), "install", "claude-code", "--dry-run")
     assert (shown.code, list((tmp_path / "user").iterdir())) == (0, [])
     install = "plugin install memoriter@memoriter --scope user"
-    to_copy = [f"claude plugin marketplace add {quote(str(folder))} --scope user", f"claude {install}"]
+    to_copy = [
+        f"claude plugin marketplace add {quote(str(folder))} --scope user",
+        f"claude plugin install {quote('memoriter@memoriter')} --scope user",
+    ]
     assert shown.output.decode().splitlines() == [f"plugin: {folder}", *to_copy]
 
     done = memoriter("--workspace", str(notes), "install", "claude-code", "--json")

@@ -88,9 +88,10 @@ def responses(gateway: Running, access: str, *names: str) -> str:
 
 def test_only_admin_callers_see_absolute_paths(gateway: Running, tmp_path: Path, workspace: Path) -> None:
     names = ("memory.status", "health.get", "memory.probe", "memory_stats")
-    assert str(workspace) in responses(gateway, "admin", *names)
+    in_json = {path: json.dumps(str(path)).strip('"') for path in (workspace, tmp_path)}
+    assert in_json[workspace] in responses(gateway, "admin", *names)
     for access in ("read", "write"):
-        assert str(tmp_path) not in responses(gateway, access, *names)
+        assert in_json[tmp_path] not in responses(gateway, access, *names)
     status = ask(gateway.caller("read"), "memory.status")
     assert (status["workspace"], status["indexPath"]) == (f"…/{workspace.name}", "…/index.db")
 
@@ -107,7 +108,7 @@ def test_no_operation_shows_readers_the_path_of_a_missing_workspace(
         if tool.access == "read":
             needed = {argument: given[argument] for argument in tool.schema()["required"]}
             answer = caller.post(f"/v1/agents/main/{name}", json=needed)
-            assert str(tmp_path) not in answer.text, (name, answer.text)
+            assert json.dumps(str(tmp_path)).strip('"') not in answer.text, (name, answer.text)
     assert f"…/{workspace.name} is not a folder" in caller.post("/v1/agents/main/health.get", json={}).text
 
 

@@ -25,6 +25,7 @@ from memoriter import Memory
 from memoriter.cli.app import app
 from memoriter.errors import MemoriterError, NotFound
 from memoriter.extensions.serving.server import find_running, listen
+from memoriter.files import platform
 
 SOAK = bool(os.environ.get("MEMORITER_SOAK"))
 KILLS = 60 if SOAK else 2
@@ -91,6 +92,7 @@ def killed(tmp_path: Path, kills: int, *more: str) -> tuple[set[str], set[str]]:
     return acknowledged, stored
 
 
+@pytest.mark.posix("forked gateways that are killed")
 @pytest.mark.timeout(1800)
 def test_acknowledged_captures_survive_a_killed_gateway(tmp_path: Path) -> None:
     acknowledged, stored = killed(tmp_path, KILLS)
@@ -98,6 +100,7 @@ def test_acknowledged_captures_survive_a_killed_gateway(tmp_path: Path) -> None:
     assert acknowledged - stored == set()
 
 
+@pytest.mark.posix("forked gateways that are killed")
 def test_a_gateway_that_acknowledges_before_it_writes_loses_captures(tmp_path: Path) -> None:
     """The control for the test above: it shows that these kills can cause a loss."""
     acknowledged, stored = killed(tmp_path, 2, "early")
@@ -199,10 +202,15 @@ def test_serve_prints_its_address_and_open_and_token_work_meanwhile(tmp_path: Pa
             assert [row["access"] for row in run("token", "list")["tokens"]] == ["admin", "read"]
             assert run("token", "revoke", created["id"]) == {"revoked": created["id"]}
             assert reader.post("/v1/agents/main/memory.stats").status_code == 401
-            modes = {path.relative_to(home): stat.S_IMODE(path.stat().st_mode) for path in home.rglob("*")}
-            assert {str(path) for path, mode in modes.items() if mode & 0o077} == set()
             owner.close()
             reader.close()
+            if sys.platform == "win32":
+                assert platform.is_private(home)
+            else:
+                modes = {
+                    path.relative_to(home): stat.S_IMODE(path.stat().st_mode) for path in home.rglob("*")
+                }
+                assert {str(path) for path, mode in modes.items() if mode & 0o077} == set()
             assert process.poll() is None
     finally:
         os.umask(before)
