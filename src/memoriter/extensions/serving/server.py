@@ -100,6 +100,8 @@ class GatewayServer:
         config = uvicorn.Config(
             self.gateway.asgi,
             http="h11",  # the same parser on every machine
+            # Windows gives a socket only to one loop of the other kind, and `restart` serves again.
+            loop="asyncio:SelectorEventLoop" if sys.platform == "win32" else "auto",
             lifespan="on",
             log_config=None,
             access_log=False,
