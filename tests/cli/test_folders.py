@@ -13,6 +13,7 @@ from person import NOTES, Person
 
 import memoriter
 from memoriter.cli import folders
+from memoriter.files.platform import quote
 
 
 def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person: Person) -> None:
@@ -32,7 +33,8 @@ def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person:
 def test_init_without_a_terminal_says_which_notes_it_does_not_index(person: Person) -> None:
     vault = person.folder("vault")
     printed = person.run(vault, "init")
-    assert f"Not indexed: notes 3. To index all notes, run `memoriter init {vault} --all-notes`." in printed
+    command = f"memoriter init {quote(str(vault))} --all-notes"
+    assert f"Not indexed: notes 3. To index all notes, run `{command}`." in printed
     assert person.found(vault, "heron") == []
     assert "4 notes in 3 folders." in person.run(person.user, "init", vault, "--all-notes")
     assert person.found(vault, "heron") == ["Inbox.md"]
