@@ -13,6 +13,7 @@ import pytest
 
 from memoriter.errors import BackupError
 from memoriter.extensions.backup.restoring import restore
+from memoriter.files import platform
 
 
 def forge(
@@ -82,7 +83,8 @@ def test_files_that_are_not_text_need_consent(file: Path, home: Path, tmp_path: 
         restore(file, home=home, workspace=notes)
     assert not notes.exists()
     restore(file, home=home, workspace=notes, accept=True)
-    assert (notes / "bin/run.sh").stat().st_mode & 0o777 == 0o600
+    assert platform.is_private(notes / "bin/run.sh")
+    assert not os.access(notes / "bin/run.sh", os.X_OK) or os.name == "nt"
 
 
 @pytest.mark.parametrize("where", ["elsewhere", "../relative", "~/notes"])
@@ -157,10 +159,14 @@ def test_settings_that_name_programs_and_addresses_are_shown_and_need_consent(fi
     restore(file, home=home, force=True)  # the owner has these settings already
 
 
+def shown_path(path: str) -> str:
+    return json.dumps(str(Path(path).resolve()))
+
+
 @pytest.mark.parametrize(
     ("config", "shown"),
     [
-        ("files:\n  extra_paths: [/etc]\n", 'files.extra_paths = ["/etc"]'),
+        ("files:\n  extra_paths: [/etc]\n", f"files.extra_paths = [{shown_path('/etc')}]"),
         ("collections:\n- path: /root\n", "collections"),
         ("embedding:\n  provider: openai\n  openai_api_key: sk-theirs\n", "embedding.openai_api_key, "),
         ("index:\n  vector_engine: pinecone\n", "index.vector_engine = pinecone"),
@@ -171,7 +177,7 @@ def test_settings_that_name_programs_and_addresses_are_shown_and_need_consent(fi
         ("embedding:\n  redact: false\n", "embedding.redact = false"),
         (
             "search:\n  reranker: gguf\nreranker:\n  path: /net/host/a.gguf\n",
-            'reranker.path = "/net/host/a.gguf"',
+            f"reranker.path = {shown_path('/net/host/a.gguf')}",
         ),
         (
             "entries:\n  database: /elsewhere/m.db\nsearch:\n  max_results: many\n",
@@ -260,5 +266,5 @@ def test_restored_notes_belong_to_their_owner_alone(file: Path, home: Path, tmp_
     forge(file, {"notes/memory/a.md": b"Tabs.\n", "notes/.memoriter.yaml": b"search:\n  max_results: 4\n"})
     notes = tmp_path / "notes"
     restore(file, home=home, workspace=notes)
-    modes = {path.relative_to(tmp_path).as_posix(): path.stat().st_mode & 0o777 for path in notes.rglob("*")}
-    assert modes == {"notes/memory": 0o700, "notes/memory/a.md": 0o600, "notes/.memoriter.yaml": 0o600}
+    private = {path.relative_to(notes).as_posix(): platform.is_private(path) for path in notes.rglob("*")}
+    assert private == {"memory": True, "memory/a.md": True, ".memoriter.yaml": True}
