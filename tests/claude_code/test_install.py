@@ -135,6 +135,25 @@ def test_the_commands_of_the_plugin_run_in_a_shell(
     assert "`mcp__plugin_memoriter_memoriter__memory_search`" in context
 
 
+@pytest.mark.skipif(sys.platform != "win32", reason="only Windows has shells that call a path differently")
+def test_on_windows_a_program_outside_the_search_path_is_started_without_a_shell(
+    memoriter: Memoriter, environment: dict[str, str], tmp_path: Path
+) -> None:
+    notes = tmp_path / "my notes & 'more' $HOME"
+    memoriter("--workspace", str(notes), "install", "claude-code")
+    plugin = tmp_path / "user" / ".memoriter" / "claude-code" / "memoriter" / "plugin"
+    hook = json.loads((plugin / "hooks" / "hooks.json").read_text())["hooks"]["SessionStart"][0]["hooks"][0]
+    answered = subprocess.run(
+        [hook["command"], *hook["args"], "--deadline", "20"],
+        input=b'{"source": "startup", "session_id": "s"}',
+        capture_output=True,
+        env=environment,
+        check=True,
+    )
+    context = json.loads(answered.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "`mcp__plugin_memoriter_memoriter__memory_search`" in context
+
+
 def test_in_a_folder_that_init_set_up_the_plugin_uses_that_folder(
     memoriter: Memoriter, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from command_line import Run
 
 import memoriter as memoriter_package
+from memoriter.files import platform
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_init_creates_missing_files_and_keeps_existing_ones(memoriter: Run, tmp_
     second = memoriter("init", "--json", MEMORITER_WORKSPACE=str(root))
     assert json.loads(second.stdout)["made"] == []
     assert (root / "MEMORY.md").read_text() == "mine"
-    assert (tmp_path / "state/config.yaml").stat().st_mode & 0o777 == 0o600
+    assert platform.is_private(tmp_path / "state/config.yaml")
 
 
 @pytest.mark.usefixtures("notes")

@@ -143,7 +143,7 @@ def test_init_sets_up_the_named_the_empty_and_the_default_folder(person: Person)
 def test_init_names_the_files_that_it_changes(person: Person) -> None:
     vault, other = person.folder("vault"), person.folder("other", {})
     person.run(vault, "init")
-    config = "~/.memoriter/config.yaml"
+    config = str(Path("~/.memoriter/config.yaml"))
     for words, changed in (
         (("--workspace", other), [config]),
         (("--workspace", other), []),

@@ -116,7 +116,12 @@ def _with_hook_commands(found: dict[str, Any], before: Sequence[str]) -> dict[st
     for groups in found["hooks"].values():
         for group in groups:
             for hook in group["hooks"]:
-                hook["command"] = hook["command"].replace("memoriter hook ", f"{quoted} hook ", 1)
+                words = hook["command"].split()[1:]
+                hook["command"] = f"{quoted} {' '.join(words)}"
+                if quoted.startswith(
+                    '"'
+                ):  # Windows: Git Bash and PowerShell call it differently, so without a shell
+                    hook.update(command=before[0], args=[*before[1:], *words])
     return found
 
 
