@@ -195,7 +195,7 @@ class TestCommandsElsewhere:
         self, person: Person, vault: Path, words: tuple[str, ...]
     ) -> None:
         output, errors = person.streams(person.user, *words)
-        assert errors == "memoriter: The workspace is ~/vault.\n"
+        assert errors == f"memoriter: The workspace is {Path('~/vault')}.\n"
         assert output == person.run(vault, *words)
 
     @pytest.mark.parametrize("note", ["MEMORY.md", "memory/zebra.md"])
@@ -204,7 +204,7 @@ class TestCommandsElsewhere:
         output, errors = person.streams(other, "search", "zebra")
         assert output.startswith("Nothing relevant found.")
         assert errors == (
-            "memoriter: The workspace is ~/vault. The current folder has notes but is not set up: "
+            f"memoriter: The workspace is {Path('~/vault')}. The current folder has notes but is not set up: "
             "run `memoriter init .`.\n"
         )
         assert vault != other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -64,6 +65,10 @@ print(json.dumps({
 """
 
 
+#: What Python needs on Windows: its system folder.
+SYSTEM = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP") if name in os.environ and os.name == "nt"}
+
+
 def installed(folder: Path, points: str, code: str = DECLARATION) -> str:
     """Write a package with these entry points as an installer would. Return the folder as a path for Python."""
     folder.mkdir()
@@ -80,7 +85,7 @@ def installed(folder: Path, points: str, code: str = DECLARATION) -> str:
 def ask(path: str, questions: str = QUESTIONS, **environ: str) -> dict[str, object]:
     done = subprocess.run(
         [sys.executable, "-c", questions],
-        env={"PYTHONPATH": path, **environ},
+        env={**SYSTEM, "PYTHONPATH": path, **environ},
         capture_output=True,
         text=True,
         check=False,
@@ -140,8 +145,8 @@ def installed_from_the_page(folder: Path) -> str:
 
 def environment(path: str, home: Path) -> dict[str, str]:
     """Return the variables of a person with the packages in this path."""
-    places = {"MEMORITER_HOME": str(home / "home"), "HOME": str(home)}
-    return {"PYTHONPATH": path, "MEMORITER_RESIDENT__ENABLED": "false", **places}
+    places = {"MEMORITER_HOME": str(home / "home"), "HOME": str(home), "USERPROFILE": str(home)}
+    return {**SYSTEM, "PYTHONPATH": path, "MEMORITER_RESIDENT__ENABLED": "false", **places}
 
 
 def run(path: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
