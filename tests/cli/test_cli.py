@@ -309,6 +309,7 @@ def test_a_note_cannot_send_control_codes_to_the_terminal(memoriter: Run, note) 
     assert "\x07" not in shown
 
 
+@pytest.mark.posix("bash")
 @pytest.mark.usefixtures("notes")
 def test_a_closed_pipe_is_not_a_failure(memoriter: Run, workspace: Path, tmp_path: Path) -> None:
     command = f"{sys.executable} -m memoriter get MEMORY.md | true; exit ${{PIPESTATUS[0]}}"

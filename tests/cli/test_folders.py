@@ -271,7 +271,7 @@ class TestNotesOfAgents:
 def test_init_without_a_terminal_creates_no_chain_of_folders(person: Person) -> None:
     refused = person.run(person.user, "init", "typo/deep", fails=True)
     assert (
-        f"There is no folder {person.user}/typo/deep. To create it and the folders above it, pass --yes."
+        f"There is no folder {person.user / 'typo/deep'}. To create it and the folders above it, pass --yes."
         in refused
     )
     assert not (person.user / "typo").exists()
