@@ -65,8 +65,10 @@ print(json.dumps({
 """
 
 
-#: What Python needs on Windows: its system folder.
-SYSTEM = {name: os.environ[name] for name in ("SYSTEMROOT", "TEMP") if name in os.environ and os.name == "nt"}
+#: What Python needs on Windows: its system folder, and a home.
+SYSTEM = {
+    name: os.environ[name] for name in ("SYSTEMROOT", "USERPROFILE") if name in os.environ and os.name == "nt"
+}
 
 
 def installed(folder: Path, points: str, code: str = DECLARATION) -> str:
