@@ -228,7 +228,7 @@ def test_the_reranker_of_the_page_orders_the_hits(home: Path, run_page: RunPage)
 
 
 def test_the_host_of_the_page_is_connected_and_removed(home: Path, run_page: RunPage) -> None:
-    assert run_page("install", "example", "--home", str(home)).stdout == f"{home}/memory.json: written\n"
+    assert run_page("install", "example", "--home", str(home)).stdout == f"{home / 'memory.json'}: written\n"
     assert json.loads((home / "memory.json").read_text("utf-8"))[-1] == "mcp"
     assert run_page("uninstall", "example", "--home", str(home)).stdout == "Removed.\n"
     assert not (home / "memory.json").exists()
@@ -263,7 +263,7 @@ def test_the_engine_of_an_installed_package_answers(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "a.md").write_text("A heron by the river.\n", encoding="utf-8")
     environ["MEMORITER_MEMORY__EXAMPLE__PATHS"] = str(tmp_path / "more")
-    assert ask(path, SEARCH, **environ)["paths"] == ["MEMORY.md", f"{tmp_path}/more/a.md"]
+    assert ask(path, SEARCH, **environ)["paths"] == ["MEMORY.md", f"{tmp_path.as_posix()}/more/a.md"]
 
 
 # ---- a store --------------------------------------------------------------------------------------------------
