@@ -126,7 +126,6 @@ MAX_LOG_BYTES = 512 * 1024
 def to_file(home: Path) -> None:
     """Write warnings to the log file. Hosts do not show the standard error of a hook."""
     with contextlib.suppress(OSError):
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         file = home / LOG_NAME
         if file.exists() and file.stat().st_size > MAX_LOG_BYTES:
             file.replace(file.with_name(f"{LOG_NAME}.1"))

@@ -100,7 +100,7 @@ def test_invalid_settings_give_a_one_line_error(tmp_path: Path, caplog: pytest.L
         agent = Agent.open(home=tmp_path, workspace=tmp_path / "notes")
     assert agent.error
     assert agent.error.startswith(
-        f"The setting search.max_results = 'many' from {tmp_path}/config.yaml is not valid: it must be"
+        f"The setting search.max_results = 'many' from {tmp_path / 'config.yaml'} is not valid: it must be"
     )
     assert agent.error in caplog.text
     assert agent.emit(Moment("before_agent_start", prompt="hello")) == Effect(warnings=(agent.error,))
@@ -196,7 +196,7 @@ def test_starting_reports_an_engine_that_does_not_work(
     agent = open_agent("memory-core", memory__backend="qmd", memory__qmd__command="/nowhere/qmd")
     with caplog.at_level(logging.WARNING, "memoriter"):
         assert agent.start()
-    assert "/nowhere/qmd" in caplog.text
+    assert str(Path("/nowhere/qmd")) in caplog.text
     assert agent.error is None
 
 

@@ -16,10 +16,10 @@ AGENT = Path(__file__).parents[2] / "examples" / "agent.py"
 def run(*arguments: str, typed: str = "", **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, str(AGENT), *arguments],
-        env={**os.environ, **environment},
+        env={**os.environ, "PYTHONUTF8": "1", **environment},
         input=typed,
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         timeout=600,
     )
@@ -114,7 +114,7 @@ def test_a_server_that_does_not_answer_gives_a_one_line_error(folder: str) -> No
         env={**os.environ, **NO_MODEL},
         input="Hello, you!\n",
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         timeout=600,
     )

@@ -261,6 +261,7 @@ def test_a_conversation_is_read_from_the_transcript_that_the_host_names(
     assert "gone.jsonl" in warning
 
 
+@pytest.mark.posix("named pipes")
 def test_a_transcript_that_is_not_a_file_does_not_block(open_agent: OpenAgent, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.jsonl"
     os.mkfifo(pipe)

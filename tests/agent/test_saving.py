@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from interrupts import Interrupt
 
 from memoriter import Memory
 from memoriter.tools.toolbox import TOOLS, Toolbox
@@ -177,8 +177,13 @@ def test_bytes_that_are_not_utf8_are_refused(environment: dict[str, str], errors
 
 
 @pytest.fixture
-def watching(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "memoriter", "watch", "--json"]
+def interrupt() -> Interrupt:
+    return Interrupt()
+
+
+@pytest.fixture
+def watching(environment: dict[str, str], interrupt: Interrupt) -> Iterator[subprocess.Popen[str]]:
+    command = interrupt.command(["watch", "--json"])
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
@@ -191,7 +196,7 @@ def watching(environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_watch_shows_syncs_and_ends_on_a_signal(
-    watching: subprocess.Popen[str], note: Callable[[str, str], Path]
+    watching: subprocess.Popen[str], note: Callable[[str, str], Path], interrupt: Interrupt
 ) -> None:
     assert watching.stdout is not None
     first = json.loads(watching.stdout.readline())
@@ -202,7 +207,7 @@ def test_watch_shows_syncs_and_ends_on_a_signal(
         if event["files"]:
             break
     assert (event["reason"], event["changed"], event["chunks"]) == ("notes", 1, 1)
-    watching.send_signal(signal.SIGINT)
+    interrupt.send(watching)
     assert watching.wait(600) == 0
     assert watching.stderr is not None
     assert watching.stderr.read() == ""

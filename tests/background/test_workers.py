@@ -238,6 +238,7 @@ def test_only_work_that_is_not_kept_is_cancelled_with_its_caller(gate: threading
     assert kept.result(10) is False
 
 
+@pytest.mark.posix("fork")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_workers_can_be_used_after_a_fork(gate: threading.Event) -> None:

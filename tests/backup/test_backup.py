@@ -20,6 +20,7 @@ from memoriter.extensions.backup.creating import create
 from memoriter.extensions.backup.restoring import restore
 from memoriter.extensions.langgraph.items import items_of
 from memoriter.extensions.langgraph.items.store import Put
+from memoriter.files import platform
 
 OpenMemory = Callable[..., Memory]
 RENAME = os.rename
@@ -79,7 +80,7 @@ def test_a_restored_memory_has_the_same_notes_entries_sessions_and_settings(
     file, other, notes = tmp_path / "memory.zip", tmp_path / "new home", tmp_path / "new notes"
     report = create(settings_of(filled, home), file)
     assert (report.notes, report.agents, report.not_included) == (2, ("main",), ())
-    assert file.stat().st_mode & 0o777 == 0o600
+    assert platform.is_private(file)
     restored = restore(file, home=other, workspace=notes)
     assert (restored.home, restored.workspace, restored.replaced) == (other, notes, None)
     for path in ("MEMORY.md", "memory/鸟/苍鹭.md"):

@@ -92,7 +92,7 @@ class ClaudeCode:
                 "message": {"role": "assistant", "content": [{"type": "text", "text": agent}]},
             },
         ]
-        with transcript.open("a", encoding="utf-8") as file:
+        with transcript.open("a", encoding="utf-8", newline="\n") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
         return transcript
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,14 +19,30 @@ from memoriter.extensions import claude_code
 from memoriter.extensions.clients.installed_files import plugin_folder
 from memoriter.extensions.clients.parts import JsonHooks
 from memoriter.extensions.clients.table import CLAUDE_EVENTS
+from memoriter.files.platform import quote
 
 Memoriter = Callable[..., Ran]
 
-#: Stands in for the program: it records its arguments and fails if a file of that name exists.
+#: Stand in for the program: each records its arguments and fails if a file of that name exists.
 CLAUDE = """#!/bin/sh
 echo "$@" >> "$HOME/calls"
 if [ -e "$HOME/broken" ]; then echo "✘ The marketplace is broken." >&2; exit 1; fi
 if [ -e "$HOME/removed" ]; then echo "✘ Failed to remove: \"$3\" not found in installed plugins" >&2; exit 1; fi
+"""
+
+CLAUDE_OF_NPM = f"""@echo off
+"{sys.executable}" "%~dp0claude.py" %*
+"""
+CLAUDE_PY = """
+import os, pathlib, sys
+home = pathlib.Path(os.environ["HOME"])
+with (home / "calls").open("a", encoding="utf-8", newline="\\n") as calls:
+    calls.write(" ".join(sys.argv[1:]) + "\\n")
+sys.stderr.reconfigure(encoding="utf-8")
+if (home / "broken").exists():
+    sys.exit("✘ The marketplace is broken.")
+if (home / "removed").exists():
+    sys.exit(f'✘ Failed to remove: "{sys.argv[3]}" not found in installed plugins')
 """
 
 
@@ -32,12 +50,17 @@ if [ -e "$HOME/removed" ]; then echo "✘ Failed to remove: \"$3\" not found in 
 def environment(tmp_path: Path) -> dict[str, str]:
     for name in ("user", "project", "bin"):
         (tmp_path / name).mkdir()
-    program = tmp_path / "bin" / "claude"
-    program.write_text(CLAUDE)
-    program.chmod(0o755)
-    path = f"{tmp_path / 'bin'}:/usr/bin:/bin"
-    home = str(tmp_path / "user")
-    return {**os.environ, "PATH": path, "HOME": home, "MEMORITER_EMBEDDING__PROVIDER": "none"}
+    home, programs = str(tmp_path / "user"), tmp_path / "bin"
+    if sys.platform == "win32":
+        (programs / "claude.cmd").write_text(CLAUDE_OF_NPM)
+        (programs / "claude.py").write_text(CLAUDE_PY)
+        path = f"{programs};{os.environ['PATH']}"
+    else:
+        (programs / "claude").write_text(CLAUDE)
+        (programs / "claude").chmod(0o755)
+        path = f"{programs}:/usr/bin:/bin"
+    places = {"PATH": path, "HOME": home, "USERPROFILE": home}
+    return {**os.environ, **places, "MEMORITER_EMBEDDING__PROVIDER": "none"}
 
 
 @pytest.fixture
@@ -55,14 +78,12 @@ def test_the_plugin_is_registered_and_removed(memoriter: Memoriter, tmp_path: Pa
     notes, folder = tmp_path / "my notes", tmp_path / "user" / ".memoriter" / "claude-code" / "memoriter"
     shown = memoriter("--workspace", str(notes), "install", "claude-code", "--dry-run")
     assert (shown.code, list((tmp_path / "user").iterdir())) == (0, [])
-    commands = [
-        f"plugin marketplace add {folder} --scope user",
-        "plugin install memoriter@memoriter --scope user",
+    install = "plugin install memoriter@memoriter --scope user"
+    to_copy = [
+        f"claude plugin marketplace add {quote(str(folder))} --scope user",
+        f"claude plugin install {quote('memoriter@memoriter')} --scope user",
     ]
-    assert shown.output.decode().splitlines() == [
-        f"plugin: {folder}",
-        *(f"claude {line}" for line in commands),
-    ]
+    assert shown.output.decode().splitlines() == [f"plugin: {folder}", *to_copy]
 
     done = memoriter("--workspace", str(notes), "install", "claude-code", "--json")
     assert json.loads(done.output) == {
@@ -70,9 +91,9 @@ def test_the_plugin_is_registered_and_removed(memoriter: Memoriter, tmp_path: Pa
         "dryRun": False,
         "workspace": str(notes),
         "plugin": str(folder),
-        "commands": [f"claude {line}" for line in commands],
+        "commands": to_copy,
     }
-    assert calls(tmp_path) == commands
+    assert calls(tmp_path) == [f"plugin marketplace add {folder} --scope user", install]
     marketplace = json.loads((folder / ".claude-plugin" / "marketplace.json").read_text())
     assert [plugin["source"] for plugin in marketplace["plugins"]] == ["./plugin"]
 
@@ -86,6 +107,7 @@ def test_the_plugin_is_registered_and_removed(memoriter: Memoriter, tmp_path: Pa
     assert len(calls(tmp_path)) == 4
 
 
+@pytest.mark.posix("/bin/sh")
 def test_the_commands_of_the_plugin_run_in_a_shell(
     memoriter: Memoriter, environment: dict[str, str], tmp_path: Path
 ) -> None:
@@ -106,6 +128,25 @@ def test_the_commands_of_the_plugin_run_in_a_shell(
         input='{"source": "startup", "session_id": "s"}',
         capture_output=True,
         text=True,
+        env=environment,
+        check=True,
+    )
+    context = json.loads(answered.stdout)["hookSpecificOutput"]["additionalContext"]
+    assert "`mcp__plugin_memoriter_memoriter__memory_search`" in context
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="only Windows has shells that call a path differently")
+def test_on_windows_a_program_outside_the_search_path_is_started_without_a_shell(
+    memoriter: Memoriter, environment: dict[str, str], tmp_path: Path
+) -> None:
+    notes = tmp_path / "my notes & 'more' $HOME"
+    memoriter("--workspace", str(notes), "install", "claude-code")
+    plugin = tmp_path / "user" / ".memoriter" / "claude-code" / "memoriter" / "plugin"
+    hook = json.loads((plugin / "hooks" / "hooks.json").read_text())["hooks"]["SessionStart"][0]["hooks"][0]
+    answered = subprocess.run(
+        [hook["command"], *hook["args"], "--deadline", "20"],
+        input=b'{"source": "startup", "session_id": "s"}',
+        capture_output=True,
         env=environment,
         check=True,
     )
@@ -163,7 +204,7 @@ def test_a_plugin_that_was_removed_in_claude_code_is_uninstalled(
 
 
 def test_without_claude_code_the_message_says_what_to_enter(memoriter: Memoriter, tmp_path: Path) -> None:
-    (tmp_path / "bin" / "claude").unlink()
+    shutil.rmtree(tmp_path / "bin")
     done = memoriter("install", "claude-code")
     folder = tmp_path / "user" / ".memoriter" / "claude-code" / "memoriter"
     assert done.error.decode() == (

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.posix("a script with a line for its interpreter stands for qmd")
 STANDIN = Path(__file__).parents[1] / "engines" / "fake_qmd.py"
 Run = Callable[..., subprocess.CompletedProcess[str]]
 RunForked = Callable[..., subprocess.CompletedProcess[bytes]]

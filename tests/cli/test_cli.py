@@ -13,6 +13,7 @@ import pytest
 from command_line import Run
 
 import memoriter as memoriter_package
+from memoriter.files import platform
 
 
 @pytest.fixture
@@ -32,7 +33,7 @@ def test_init_creates_missing_files_and_keeps_existing_ones(memoriter: Run, tmp_
     second = memoriter("init", "--json", MEMORITER_WORKSPACE=str(root))
     assert json.loads(second.stdout)["made"] == []
     assert (root / "MEMORY.md").read_text() == "mine"
-    assert (tmp_path / "state/config.yaml").stat().st_mode & 0o777 == 0o600
+    assert platform.is_private(tmp_path / ("state" if os.name == "nt" else "state/config.yaml"))
 
 
 @pytest.mark.usefixtures("notes")
@@ -308,6 +309,7 @@ def test_a_note_cannot_send_control_codes_to_the_terminal(memoriter: Run, note) 
     assert "\x07" not in shown
 
 
+@pytest.mark.posix("bash")
 @pytest.mark.usefixtures("notes")
 def test_a_closed_pipe_is_not_a_failure(memoriter: Run, workspace: Path, tmp_path: Path) -> None:
     command = f"{sys.executable} -m memoriter get MEMORY.md | true; exit ${{PIPESTATUS[0]}}"

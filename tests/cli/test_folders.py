@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from interrupts import Interrupt
 from person import NOTES, Person
 
 import memoriter
 from memoriter.cli import folders
+from memoriter.files.platform import quote
 
 
 def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person: Person) -> None:
@@ -33,7 +33,8 @@ def test_init_indexes_a_vault_and_leaves_out_hidden_folders_and_packages(person:
 def test_init_without_a_terminal_says_which_notes_it_does_not_index(person: Person) -> None:
     vault = person.folder("vault")
     printed = person.run(vault, "init")
-    assert f"Not indexed: notes 3. To index all notes, run `memoriter init {vault} --all-notes`." in printed
+    command = f"memoriter init {quote(str(vault))} --all-notes"
+    assert f"Not indexed: notes 3. To index all notes, run `{command}`." in printed
     assert person.found(vault, "heron") == []
     assert "4 notes in 3 folders." in person.run(person.user, "init", vault, "--all-notes")
     assert person.found(vault, "heron") == ["Inbox.md"]
@@ -69,13 +70,14 @@ def test_an_interrupted_init_says_what_is_ready_and_how_to_go_on(person: Person)
     notes = {f"memory/{n}.md": days.replace("{n}", str(n)) for n in range(40)}
     folder = person.folder("large", notes)
     local = {"MEMORITER_EMBEDDING__PROVIDER": "local"}
-    command = [sys.executable, "-m", "memoriter", "init", "--wait"]
+    interrupt = Interrupt()
+    command = interrupt.command(["init", "--wait"])
     with subprocess.Popen(
         command, cwd=folder, env=person.environ | local, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as process:
         assert process.stderr is not None
         lines = [next(line for line in process.stderr if b"Embedding" in line)]
-        process.send_signal(signal.SIGINT)
+        interrupt.send(process)
         lines += process.stderr
     assert process.returncode == 130
     # Nothing follows: texts that have not begun are not waited for, and no failure of the embedder is reported.
@@ -141,7 +143,7 @@ def test_init_sets_up_the_named_the_empty_and_the_default_folder(person: Person)
 def test_init_names_the_files_that_it_changes(person: Person) -> None:
     vault, other = person.folder("vault"), person.folder("other", {})
     person.run(vault, "init")
-    config = "~/.memoriter/config.yaml"
+    config = str(Path("~/.memoriter/config.yaml"))
     for words, changed in (
         (("--workspace", other), [config]),
         (("--workspace", other), []),
@@ -193,7 +195,7 @@ class TestCommandsElsewhere:
         self, person: Person, vault: Path, words: tuple[str, ...]
     ) -> None:
         output, errors = person.streams(person.user, *words)
-        assert errors == "memoriter: The workspace is ~/vault.\n"
+        assert errors == f"memoriter: The workspace is {Path('~/vault')}.\n"
         assert output == person.run(vault, *words)
 
     @pytest.mark.parametrize("note", ["MEMORY.md", "memory/zebra.md"])
@@ -202,7 +204,7 @@ class TestCommandsElsewhere:
         output, errors = person.streams(other, "search", "zebra")
         assert output.startswith("Nothing relevant found.")
         assert errors == (
-            "memoriter: The workspace is ~/vault. The current folder has notes but is not set up: "
+            f"memoriter: The workspace is {Path('~/vault')}. The current folder has notes but is not set up: "
             "run `memoriter init .`.\n"
         )
         assert vault != other
@@ -269,7 +271,7 @@ class TestNotesOfAgents:
 def test_init_without_a_terminal_creates_no_chain_of_folders(person: Person) -> None:
     refused = person.run(person.user, "init", "typo/deep", fails=True)
     assert (
-        f"There is no folder {person.user}/typo/deep. To create it and the folders above it, pass --yes."
+        f"There is no folder {person.user / 'typo/deep'}. To create it and the folders above it, pass --yes."
         in refused
     )
     assert not (person.user / "typo").exists()

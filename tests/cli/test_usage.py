@@ -169,8 +169,9 @@ def test_arguments_are_shown_by_convention(memoriter: Run) -> None:
     assert memoriter("history").stderr.splitlines()[-1] == "Error: Missing argument 'ENTRY_ID'."
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp936", "cp1252"])
 def test_a_pipe_gets_utf8_whatever_the_encoding_of_the_terminal(
-    memoriter: Run, workspace: Path, tmp_path: Path
+    memoriter: Run, workspace: Path, tmp_path: Path, encoding: str
 ) -> None:
     memoriter("add", "我喜欢喝茶")
     environment = {
@@ -178,13 +179,23 @@ def test_a_pipe_gets_utf8_whatever_the_encoding_of_the_terminal(
         "MEMORITER_WORKSPACE": str(workspace),
         "MEMORITER_HOME": str(tmp_path / "state"),
         "MEMORITER_EMBEDDING__PROVIDER": "none",
-        "PYTHONIOENCODING": "ascii",
+        "PYTHONIOENCODING": encoding,
     }
     shown = subprocess.run(
         [sys.executable, "-m", "memoriter", "list"], env=environment, check=True, capture_output=True
     )
-    total, line, *_ = shown.stdout.decode().splitlines()
+    total, line, *_ = shown.stdout.decode().split("\n")
     assert (total, line.endswith("  我喜欢喝茶")) == ("共 1 条", True)
+
+
+@pytest.mark.parametrize("option", ["--home", "--workspace"])
+def test_a_path_that_is_too_long_for_the_system_is_one_sentence(
+    memoriter: Run, tmp_path: Path, option: str
+) -> None:
+    long = tmp_path.joinpath(*["n" * 200] * 25)
+    done = memoriter("status", option, str(long))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert str(long) in done.stderr.replace("\\\\", "\\")
 
 
 def test_a_question_without_a_terminal_says_how_to_confirm(memoriter: Run) -> None:

@@ -6,6 +6,7 @@ import ast
 import configparser
 import json
 import os
+import plistlib
 import shlex
 import subprocess
 import sys
@@ -222,7 +223,7 @@ def test_python_that_is_not_run_has_valid_syntax(block: Block) -> None:
 # ---- data ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("block", blocks("yaml", "json", "toml", "ini"), ids=str)
+@pytest.mark.parametrize("block", blocks("yaml", "json", "toml", "ini", "xml"), ids=str)
 def test_every_block_of_data_can_be_read(block: Block) -> None:
     match block.language:
         case "yaml":
@@ -236,6 +237,9 @@ def test_every_block_of_data_can_be_read(block: Block) -> None:
             parser.optionxform = str  # type: ignore[assignment,method-assign]
             parser.read_string(block.text)
             assert parser.sections()
+        case "xml":
+            service = plistlib.loads(block.text.encode())  # the service of launchd, which expands no `~`
+            assert "~" not in "".join([*service["ProgramArguments"], service["StandardErrorPath"]])
 
 
 @pytest.mark.parametrize("block", blocks("yaml"), ids=str)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,13 @@ def test_qmd_is_found_on_the_path_as_a_file_or_as_a_script_with_node(
     assert locate("qmd") == (str(tmp_path / "qmd"),)
     assert locate(str(tmp_path / "qmd")) == (str(tmp_path / "qmd"),)
     assert locate(str(tmp_path / "qmd.js")) == (str(tmp_path / "node"), str(tmp_path / "qmd.js"))
+    script = tmp_path / "node_modules" / "@tobilu" / "qmd" / "dist" / "cli" / "qmd.js"
+    (tmp_path / "qmd.CMD").write_text("")  # what npm installs on Windows, where a query could run commands
+    with pytest.raises(EngineError, match=rf"{re.escape(str(script))} does not exist"):
+        locate(str(tmp_path / "qmd.CMD"))
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    assert locate(str(tmp_path / "qmd.CMD")) == (str(tmp_path / "node"), str(script))
     with pytest.raises(EngineError, match="'nothing' is not on the PATH"):
         locate("nothing")
     with pytest.raises(EngineError, match=r"does not exist. Set memory.qmd.command"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,9 @@ def run(name: str, folder: Path) -> str:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name)],
         cwd=folder,
+        env={**os.environ, "PYTHONUTF8": "1"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=False,
         timeout=600,
     )

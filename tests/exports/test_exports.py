@@ -434,6 +434,7 @@ def test_an_archive_with_a_damaged_compression_is_one_sentence(memory: Memory, t
             import_export(memory, path)
 
 
+@pytest.mark.posix("named pipes")
 def test_a_pipe_is_refused_instead_of_waited_for(open_memory: Any, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
     with pytest.raises(SourceError, match="neither a file nor a folder"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -64,6 +65,12 @@ print(json.dumps({
 """
 
 
+#: What Python needs on Windows: its system folder, and a home.
+SYSTEM = {
+    name: os.environ[name] for name in ("SYSTEMROOT", "USERPROFILE") if name in os.environ and os.name == "nt"
+}
+
+
 def installed(folder: Path, points: str, code: str = DECLARATION) -> str:
     """Write a package with these entry points as an installer would. Return the folder as a path for Python."""
     folder.mkdir()
@@ -80,7 +87,7 @@ def installed(folder: Path, points: str, code: str = DECLARATION) -> str:
 def ask(path: str, questions: str = QUESTIONS, **environ: str) -> dict[str, object]:
     done = subprocess.run(
         [sys.executable, "-c", questions],
-        env={"PYTHONPATH": path, **environ},
+        env={**SYSTEM, "PYTHONPATH": path, **environ},
         capture_output=True,
         text=True,
         check=False,
@@ -140,8 +147,8 @@ def installed_from_the_page(folder: Path) -> str:
 
 def environment(path: str, home: Path) -> dict[str, str]:
     """Return the variables of a person with the packages in this path."""
-    places = {"MEMORITER_HOME": str(home / "home"), "HOME": str(home)}
-    return {"PYTHONPATH": path, "MEMORITER_RESIDENT__ENABLED": "false", **places}
+    places = {"MEMORITER_HOME": str(home / "home"), "HOME": str(home), "USERPROFILE": str(home)}
+    return {**SYSTEM, "PYTHONPATH": path, "MEMORITER_RESIDENT__ENABLED": "false", **places}
 
 
 def run(path: str, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -221,7 +228,7 @@ def test_the_reranker_of_the_page_orders_the_hits(home: Path, run_page: RunPage)
 
 
 def test_the_host_of_the_page_is_connected_and_removed(home: Path, run_page: RunPage) -> None:
-    assert run_page("install", "example", "--home", str(home)).stdout == f"{home}/memory.json: written\n"
+    assert run_page("install", "example", "--home", str(home)).stdout == f"{home / 'memory.json'}: written\n"
     assert json.loads((home / "memory.json").read_text("utf-8"))[-1] == "mcp"
     assert run_page("uninstall", "example", "--home", str(home)).stdout == "Removed.\n"
     assert not (home / "memory.json").exists()
@@ -256,7 +263,7 @@ def test_the_engine_of_an_installed_package_answers(tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "a.md").write_text("A heron by the river.\n", encoding="utf-8")
     environ["MEMORITER_MEMORY__EXAMPLE__PATHS"] = str(tmp_path / "more")
-    assert ask(path, SEARCH, **environ)["paths"] == ["MEMORY.md", f"{tmp_path}/more/a.md"]
+    assert ask(path, SEARCH, **environ)["paths"] == ["MEMORY.md", f"{tmp_path.as_posix()}/more/a.md"]
 
 
 # ---- a store --------------------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ def test_a_server_that_fails_leaves_the_order_of_the_first_stage(
         ("server", {}, "reranker.url is not set"),
         ("server", {"url": "http://127.0.0.1:9"}, "cannot be reached"),
         ("onnx", {}, "reranker.path is not set"),
-        ("onnx", {"path": "/no/such/folder"}, "/no/such/folder"),
+        ("onnx", {"path": "/no/such/folder"}, str(Path("/no/such/folder"))),
         ("gguf", {}, "reranker.path is not set"),
         ("gguf", {"path": "/no/such/file.gguf"}, "cannot be read"),
     ],

@@ -87,6 +87,7 @@ def test_a_damaged_index_is_rebuilt_automatically(
     assert fingerprint(workspace) == files
 
 
+@pytest.mark.posix("an open file is deleted")
 def test_an_index_deleted_under_an_open_memory_is_rebuilt(note, open_memory, tmp_path) -> None:
     note("memory/a.md", "The heron stands in the water.")
     memory = open_memory()

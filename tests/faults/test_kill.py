@@ -93,6 +93,7 @@ def test_a_killed_indexer_damages_nothing_and_the_next_sync_completes(tmp_path: 
         assert all(f"of {round_}" in hit.snippet for hit in left_over.hits)
 
 
+@pytest.mark.posix("signals")
 def test_the_same_kills_damage_a_naive_writer(tmp_path: Path) -> None:
     """The control: the same kills damage a writer without protection, so the test above can fail."""
     target = tmp_path / "rows.txt"

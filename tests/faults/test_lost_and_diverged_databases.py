@@ -82,6 +82,7 @@ def test_a_database_of_a_few_bytes_is_reported_and_not_replaced(home: Path, name
     assert file.read_bytes() == b"S" * size
 
 
+@pytest.mark.posix("named pipes")
 @pytest.mark.parametrize("name", ["memory.db", "items.db"])
 def test_a_pipe_in_place_of_a_database_is_reported(home: Path, name: str) -> None:
     file = home / "agents/main" / name
@@ -94,6 +95,7 @@ def test_a_pipe_in_place_of_a_database_is_reported(home: Path, name: str) -> Non
         assert wrong == [f"{file} is not a regular file. Move it away."]
 
 
+@pytest.mark.posix("named pipes")
 @pytest.mark.parametrize("pattern", ["workspaces/*/index.db", "entries/index.db", "entries/index.db-wal"])
 def test_a_pipe_in_place_of_an_index_is_replaced_without_opening_it(home: Path, pattern: str) -> None:
     folder = next((home / "agents/main").glob(pattern.rpartition("/")[0]))
@@ -111,7 +113,7 @@ def test_a_pipe_in_place_of_an_index_is_replaced_without_opening_it(home: Path, 
 @contextmanager
 def full_disk(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let every write fail, as on a disk without free space."""
-    import resource
+    resource = pytest.importorskip("resource", reason="not on Windows: limits of a process")
 
     limit, full = resource.getrlimit(resource.RLIMIT_FSIZE), shutil.disk_usage(home)._replace(free=0)
     with monkeypatch.context() as patch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shlex
 import shutil
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 
 from memoriter.errors import PathRefused
+from memoriter.extensions.clients.copilot_cli import hooks_file
+from memoriter.extensions.clients.parts import JsonHooks
 from memoriter.files import platform
 from memoriter.files.paths import path_parts
 
@@ -152,9 +155,11 @@ def read_as_cmd(command: str) -> list[str]:
 
 
 def read_as_powershell(command: str) -> list[str]:
-    """Split a command as PowerShell does. A program in quotes is only a text."""
+    """Split a command as PowerShell does. A program in quotes is only a text, unless `&` is before it."""
     assert not command.startswith('"'), command
     assert not any(char in command for char in "$`;(){}@#"), command
+    if command.startswith('& "'):
+        return read_as_cmd(command.removeprefix("& "))
     return read_as_cmd(f'"{command.partition(" ")[0]}" {command.partition(" ")[2]}')
 
 
@@ -183,6 +188,27 @@ def test_on_windows_a_program_outside_the_search_path_is_called_by_its_path(
     on("win32")
     command = platform.hook_command([program, *ARGUMENTS])
     assert read(command) == [program.replace("\\", "/"), *WORDS]
+
+
+@pytest.mark.parametrize("found", [None, "C:\\Users\\Zoë Doe\\venv\\Scripts\\memoriter.exe"])
+def test_on_windows_hosts_that_start_powershell_get_a_command_for_it(
+    found: str | None, monkeypatch: pytest.MonkeyPatch, on: Callable[[str], None]
+) -> None:
+    program = "C:\\Users\\Zoë Doe\\venv\\Scripts\\memoriter.exe"
+    monkeypatch.setattr(shutil, "which", lambda name: found)
+    monkeypatch.setattr(os, "path", __import__("ntpath"))
+    on("win32")
+    command = [program, *ARGUMENTS[:2]]
+    copilot = json.loads(hooks_file(command))["hooks"]["agentStop"][0]
+    settings = json.loads(JsonHooks("hooks.json", "codex", {"Stop": "Stop"}).add("", command))
+    codex = settings["hooks"]["Stop"][0]["hooks"][0]["command"]
+    called = "memoriter" if found else program.replace("\\", "/")
+    words = {
+        host: [called, *WORDS[:3], host, "Stop", "--server", "memoriter"] for host in ("codex", "copilot-cli")
+    }
+    assert read_as_powershell(codex) == words["codex"]
+    assert read_as_powershell(copilot["powershell"]) == words["copilot-cli"]
+    assert read_as_sh(copilot["bash"]) == words["copilot-cli"]
 
 
 @pytest.mark.parametrize("read", [read_as_sh, read_as_cmd, read_as_powershell])

@@ -57,6 +57,8 @@ def test_a_block_of_the_page_runs(number: int, tmp_path: Path) -> None:
                 **keys,
                 **addresses,
                 "HOME": str(tmp_path),
+                "USERPROFILE": str(tmp_path),
+                "PYTHONUTF8": "1",
                 "OPENAI_AGENTS_DISABLE_TRACING": "1",
             },
             capture_output=True,

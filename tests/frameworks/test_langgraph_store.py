@@ -324,6 +324,7 @@ def test_a_namespace_whose_items_have_expired_is_not_listed(memory: Memory) -> N
     assert store.list_namespaces() == [("stays",)]
 
 
+@pytest.mark.posix("modes of files")
 def test_files_are_private(store: MemoriterStore, tmp_path: Path) -> None:
     store.put(("d",), "k", {"x": 1})
     (file,) = (tmp_path / "state").glob("agents/*/items.db")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
-import signal
 import socket
 import stat
 import subprocess
@@ -18,12 +18,14 @@ from typing import Any
 import httpx
 import pytest
 from gateways import TIMEOUT_S, ask, poll
+from interrupts import Interrupt
 from typer.testing import CliRunner
 
 from memoriter import Memory
 from memoriter.cli.app import app
 from memoriter.errors import MemoriterError, NotFound
 from memoriter.extensions.serving.server import find_running, listen
+from memoriter.files import platform
 
 SOAK = bool(os.environ.get("MEMORITER_SOAK"))
 KILLS = 60 if SOAK else 2
@@ -31,8 +33,12 @@ ROUNDS = 60 if SOAK else 3
 QUICK = {"MEMORITER_EMBEDDING__PROVIDER": "none", "MEMORITER_WATCH__DEBOUNCE_S": "0.1"}
 
 
+def places(workspace: Path, home: Path) -> list[str]:
+    return ["--workspace", str(workspace), "--home", str(home)]
+
+
 def command(workspace: Path, home: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "memoriter", "--workspace", str(workspace), "--home", str(home), *arguments]
+    return [sys.executable, "-m", "memoriter", *places(workspace, home), *arguments]
 
 
 @contextmanager
@@ -41,8 +47,9 @@ def started(
 ) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """Run a process until the end of the block. Yield it with the first line of JSON that it prints."""
     errors = (home.parent / f"{'-'.join(arguments[:1])}-{os.urandom(2).hex()}.log").open("w+")
+    interrupt = Interrupt()
     process = subprocess.Popen(
-        command(workspace, home, *arguments, "--json"),
+        interrupt.command([*places(workspace, home), *arguments, "--json"]),
         stdout=subprocess.PIPE,
         stderr=errors,
         text=True,
@@ -54,7 +61,7 @@ def started(
         errors.seek(0)
         assert line, errors.read()
         yield process, json.loads(line)
-        process.send_signal(signal.SIGINT)
+        interrupt.send(process)
         process.stdout.close()
         assert process.wait(TIMEOUT_S) == 0
         errors.seek(0)
@@ -85,6 +92,7 @@ def killed(tmp_path: Path, kills: int, *more: str) -> tuple[set[str], set[str]]:
     return acknowledged, stored
 
 
+@pytest.mark.posix("forked gateways that are killed")
 @pytest.mark.timeout(1800)
 def test_acknowledged_captures_survive_a_killed_gateway(tmp_path: Path) -> None:
     acknowledged, stored = killed(tmp_path, KILLS)
@@ -92,6 +100,7 @@ def test_acknowledged_captures_survive_a_killed_gateway(tmp_path: Path) -> None:
     assert acknowledged - stored == set()
 
 
+@pytest.mark.posix("forked gateways that are killed")
 def test_a_gateway_that_acknowledges_before_it_writes_loses_captures(tmp_path: Path) -> None:
     """The control for the test above: it shows that these kills can cause a loss."""
     acknowledged, stored = killed(tmp_path, 2, "early")
@@ -193,10 +202,15 @@ def test_serve_prints_its_address_and_open_and_token_work_meanwhile(tmp_path: Pa
             assert [row["access"] for row in run("token", "list")["tokens"]] == ["admin", "read"]
             assert run("token", "revoke", created["id"]) == {"revoked": created["id"]}
             assert reader.post("/v1/agents/main/memory.stats").status_code == 401
-            modes = {path.relative_to(home): stat.S_IMODE(path.stat().st_mode) for path in home.rglob("*")}
-            assert {str(path) for path, mode in modes.items() if mode & 0o077} == set()
             owner.close()
             reader.close()
+            if sys.platform == "win32":
+                assert platform.is_private(home)
+            else:
+                modes = {
+                    path.relative_to(home): stat.S_IMODE(path.stat().st_mode) for path in home.rglob("*")
+                }
+                assert {str(path) for path, mode in modes.items() if mode & 0o077} == set()
             assert process.poll() is None
     finally:
         os.umask(before)
@@ -217,9 +231,20 @@ def test_a_port_in_use_is_one_clear_error() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(MemoriterError) as refused:
             listen("127.0.0.1", port)
+    reason = os.strerror(errno.EADDRINUSE) if sys.platform != "win32" else refused.value.__cause__.strerror
     assert str(refused.value) == (
-        f"Cannot listen on 127.0.0.1:{port}: Address already in use. Use `--port 0` to pick a free port."
+        f"Cannot listen on 127.0.0.1:{port}: {reason}. Use `--port 0` to pick a free port."
     )
+
+
+@pytest.mark.parametrize(("system", "can_follow"), [("linux", True), ("win32", False)])
+def test_on_windows_a_port_is_not_shared(
+    system: str, can_follow: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    with listen("127.0.0.1", 0) as listening:
+        # Elsewhere, this lets a gateway use the port of one that has just ended.
+        assert bool(listening.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)) == can_follow
 
 
 def test_a_process_with_the_id_of_a_killed_gateway_is_not_taken_for_a_gateway(tmp_path: Path) -> None:

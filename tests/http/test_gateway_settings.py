@@ -96,10 +96,10 @@ def test_agents_can_be_set_in_a_file_or_a_variable(tmp_path: Path) -> None:
     home.mkdir()
     (home / "config.yaml").write_text("gateway:\n  agents:\n    work: ../work\n    home-1: /srv/notes\n")
     read = load(arguments={"home": home, "workspace": tmp_path}, environ={})
-    assert read.gateway.agents == {"work": tmp_path / "work", "home-1": Path("/srv/notes")}
+    assert read.gateway.agents == {"work": tmp_path / "work", "home-1": tmp_path / "/srv/notes"}
     environ = {"MEMORITER_GATEWAY__AGENTS": "{work: /w}", "MEMORITER_GATEWAY__ALLOWED_HOSTS": "A.example"}
     read = load(arguments={"home": tmp_path, "workspace": tmp_path}, environ=environ)
-    assert read.gateway.agents == {"work": Path("/w")}
+    assert read.gateway.agents == {"work": Path("/w").resolve()}
     assert read.gateway.allowed_hosts == ("a.example",)
 
 

@@ -302,7 +302,7 @@ def test_more_files_than_fit_into_the_time_are_counted_and_indexed_newest_first(
     assert answer.degraded == (
         "299 of 300 files are not indexed yet. The next search continues, and `memoriter index` indexes all."
     )
-    engine.options = replace(engine.options, budget=SyncBudget())
+    engine.options = replace(engine.options, budget=SyncBudget(rows_s=600))
     answer = memory.search("ring0")
     assert ([hit.path for hit in answer.hits][:1], answer.degraded) == (["memory/000.md"], None)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import get_args
 
@@ -16,6 +18,12 @@ from memoriter.cli.app import app
 from memoriter.extensions.mcp.commands import Client, client_entry
 
 BESIDE = Path(sys.executable).with_name("memoriter")
+PROGRAM = [str(BESIDE)] if BESIDE.exists() else [sys.executable, "-m", "memoriter"]
+
+
+def slashed(words: Iterable[str]) -> list[str]:
+    """Return words with the paths that every shell of Windows reads."""
+    return [word.replace(os.sep, "/") for word in words]
 
 
 def printed(*arguments: str) -> tuple[str, str]:
@@ -27,16 +35,19 @@ def printed(*arguments: str) -> tuple[str, str]:
 def test_the_configuration_for_claude_starts_this_program_with_this_workspace(workspace: Path) -> None:
     settings, advice = printed("--workspace", str(workspace), "mcp", "--print-config", "claude-code")
     server = json.loads(settings)["mcpServers"]["memoriter"]
-    assert [server["command"], *server["args"]] == [str(BESIDE), "--workspace", str(workspace), "mcp"]
-    assert advice.rstrip().endswith(
-        f"claude mcp add --scope user memoriter -- {shlex.join([str(BESIDE), '--workspace', str(workspace), 'mcp'])}"
+    assert [server["command"], *server["args"]] == [*PROGRAM, "--workspace", str(workspace), "mcp"]
+    assert shlex.split(advice.partition("or run: ")[2]) == slashed(
+        [
+            *("claude", "mcp", "add", "--scope", "user", "memoriter", "--"),
+            *(*PROGRAM, "--workspace", str(workspace), "mcp"),
+        ]
     )
 
 
 def test_every_client_gets_the_same_command_in_its_own_format(workspace: Path, tmp_path: Path) -> None:
     before = ["--workspace", str(workspace), "--home", str(tmp_path / "my home"), "--agent", "bird"]
     after = ["--access", "read", "--slot", "memory-full"]
-    started = [str(BESIDE), *before, "mcp", *after]
+    started = [*PROGRAM, *before, "mcp", *after]
     forms = {
         client: printed(*before, "mcp", *after, "--print-config", client)[0] for client in get_args(Client)
     }
@@ -74,17 +85,27 @@ def test_the_command_for_openclaw_matches_its_configuration(workspace: Path) -> 
     settings, advice = printed("--workspace", str(workspace), "mcp", "--print-config", "openclaw")
     *before, server = shlex.split(advice.partition("or run: ")[2])
     assert before == ["openclaw", "mcp", "set", "memoriter"]
-    assert json.loads(server) == json.loads(settings)["mcp"]["servers"]["memoriter"]
+    written = json.loads(settings)["mcp"]["servers"]["memoriter"]
+    assert json.loads(server) == {
+        "command": written["command"].replace(os.sep, "/"),
+        "args": slashed(written["args"]),
+    }
 
 
 def test_the_command_for_vs_code_matches_its_configuration(workspace: Path) -> None:
     settings, advice = printed("--workspace", str(workspace), "mcp", "--print-config", "vscode")
     *before, server = shlex.split(advice.partition("or run: ")[2])
     assert before == ["code", "--add-mcp"]
-    assert json.loads(server) == {"name": "memoriter", **json.loads(settings)["servers"]["memoriter"]}
+    written = json.loads(settings)["servers"]["memoriter"]
+    assert json.loads(server) == {
+        "name": "memoriter",
+        "type": "stdio",
+        "command": written["command"].replace(os.sep, "/"),
+        "args": slashed(written["args"]),
+    }
 
 
 def test_the_configuration_names_the_current_folder(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workspace)
     settings, _ = printed("mcp", "--print-config", "json")
-    assert json.loads(settings)["memoriter"]["args"] == ["--workspace", str(workspace), "mcp"]
+    assert json.loads(settings)["memoriter"]["args"] == [*PROGRAM[1:], "--workspace", str(workspace), "mcp"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from interrupts import Interrupt
 from mcp import Client, StdioServerParameters
 
 from memoriter.tools.toolbox import TOOLS
@@ -76,10 +77,13 @@ class Process:
 
 
 @contextmanager
-def started(workspace: Path, *options: str, **environment: str) -> Iterator[Process]:
+def started(
+    workspace: Path, *options: str, interrupt: Interrupt | None = None, **environment: str
+) -> Iterator[Process]:
     env = {**os.environ, "MEMORITER_EMBEDDING__PROVIDER": "none", **environment}
+    words = command(workspace, *options)
     with subprocess.Popen(
-        [sys.executable, *command(workspace, *options)],
+        interrupt.command(words[2:]) if interrupt else [sys.executable, *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -177,6 +181,17 @@ def test_the_server_starts_with_wrong_settings_and_needs_no_restart_after_the_fi
     assert "Traceback" not in errors
 
 
+def test_an_interrupt_ends_the_server_without_a_traceback(workspace: Path) -> None:
+    interrupt = Interrupt()
+    with started(workspace, interrupt=interrupt) as server:
+        server.hello()
+        interrupt.send(server.process)
+        assert server.process.wait(120) == 128 + signal.SIGINT
+        assert server.process.stderr
+        assert "Traceback" not in server.process.stderr.read()
+
+
+@pytest.mark.posix("a shell script stands for qmd, and signals end programs")
 def test_a_signal_ends_the_server_and_its_external_program(workspace: Path, note: Note) -> None:
     note("memory/a.md", "A heron stands by the river.\n")
     pid, program = workspace.parent / "pid", workspace.parent / "qmd"

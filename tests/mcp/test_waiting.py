@@ -85,6 +85,7 @@ def test_a_sync_reports_progress_and_returns_its_report(open_agent: OpenAgent, n
     assert seen
 
 
+@pytest.mark.posix("a shell script stands for qmd")
 @pytest.mark.parametrize("transport", TRANSPORTS[:3])
 def test_cancelling_a_call_stops_its_external_program_and_the_server_continues(
     transport: str, open_agent: OpenAgent, note: Note, tmp_path: Path
@@ -110,6 +111,7 @@ def test_cancelling_a_call_stops_its_external_program_and_the_server_continues(
         assert not talk(ask)
 
 
+@pytest.mark.posix("a shell script stands for qmd")
 def test_over_http_with_an_older_version_a_cancelled_call_does_not_block_others(
     open_agent: OpenAgent, note: Note, tmp_path: Path
 ) -> None:

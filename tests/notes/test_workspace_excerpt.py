@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memoriter.config import load
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.notes.workspace import Workspace
 from memoriter.records import Excerpt
@@ -136,6 +137,18 @@ def test_a_missing_file_suggests_the_nearest_name(root: Path) -> None:
         Workspace(root).excerpt("memory/zzzzzzzzzzzz.md")
 
 
+def test_a_note_is_cited_with_the_characters_of_its_name(root: Path) -> None:
+    """Programs of macOS write letters and their marks apart. Its disks know such a name in either form."""
+    written, typed = "memory/Zoe\u0308.md", "memory/Zo\u00eb.md"
+    (root / written).write_text("Zoë likes tea.")
+    workspace = Workspace(root)
+    assert written in [file.path for file in workspace.scan().files]
+    assert workspace.excerpt(written) == Excerpt(written, "Zoë likes tea.", 1, 1, 1)
+    if sys.platform != "darwin":
+        with pytest.raises(NotFound, match=f"Did you mean '{written}'"):
+            workspace.excerpt(typed)
+
+
 @pytest.mark.posix("names that differ in case")
 def test_a_file_in_another_case_is_suggested(root: Path) -> None:
     (root / "MEMORY.md").rename(root / "memory.md")
@@ -148,6 +161,18 @@ def test_on_windows_an_absolute_path_is_read_in_any_form(root: Path) -> None:
     path, read = root / "memory/sub/a.md", Workspace(root).excerpt
     excerpts = [read(form, 1, 1) for form in (str(path), path.as_posix(), str(path).replace("C:", "c:"))]
     assert excerpts == [Excerpt("memory/sub/a.md", "one", 1, 1, 3)] * 3
+
+
+@pytest.mark.skipif(sys.platform != "win32", reason="only Windows has folders of other machines")
+@pytest.mark.parametrize("share", ["\\\\server\\share\\notes", "//server/share/notes"])
+def test_on_windows_a_note_on_another_machine_is_found_by_its_path(share: str, tmp_path: Path) -> None:
+    workspace = load(arguments={"workspace": share, "home": tmp_path}, environ={}).workspace
+    assert str(workspace) == "\\\\server\\share\\notes"
+    for form in ("memory/a.md", f"{workspace}\\memory\\a.md", "//SERVER/share/Notes/memory/a.md"):
+        with pytest.raises(NotFound, match=r"^'memory/a\.md' does not exist\.$"):
+            Workspace(workspace).excerpt(form)
+    with pytest.raises(PathRefused):
+        Workspace(workspace).excerpt("//other/share/notes/memory/a.md")
 
 
 @pytest.mark.requirement("C5")

@@ -232,7 +232,7 @@ def run(host: OpenClawHost, tmp_path: Path, run_forked: RunForked) -> Run:
 
     def run_(command: str) -> list[str]:
         path = f"{tmp_path}{os.pathsep}/usr/bin{os.pathsep}/bin"
-        environment = {**os.environ, "HOME": str(tmp_path), "PATH": path}
+        environment = {**os.environ, "HOME": str(tmp_path), "USERPROFILE": str(tmp_path), "PATH": path}
         done = run_forked([command, "openclaw", "--home", str(host.state)], environment, b"", tmp_path)
         assert done.returncode == 0, done.stderr
         return done.stdout.decode().splitlines()
@@ -282,7 +282,7 @@ def test_the_command_prints_what_it_changed(host: OpenClawHost, run: Run, tmp_pa
     assert lines == [
         f"{host.settings}: memory slot and plugin settings",
         f"{host.plugin}: plugin",
-        "Agent main: workspace /w/main",
+        f"Agent main: workspace {Path('/w/main')}",
         f"Agent work: workspace {host.state / 'workspace'}",
         f"memoriter keeps its data in {tmp_path / '.memoriter'}.",
         "OpenClaw applies the change while it runs. Check it with: openclaw memory status",

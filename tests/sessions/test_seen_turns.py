@@ -55,14 +55,14 @@ def host(tmp_path: Path) -> Host:
 
 def test_a_folder_that_cannot_be_written_is_an_error_of_this_package(host: Host) -> None:
     (host.folder / "seen_turns").write_text("a file is in the place of the folder")
-    with pytest.raises(WriteError, match=r"seen_turns cannot be written \(File exists\)\. Check the disk"):
+    with pytest.raises(WriteError, match=r"seen_turns cannot be written \(.*exists\)\. Check the disk"):
         host.send(TEA, YES)
     (host.folder / "seen_turns").unlink()
     host.send(TEA, YES)
     (state,) = (host.folder / "seen_turns").glob("*.json")
     state.unlink()
     state.mkdir()  # cannot be replaced by a file
-    with pytest.raises(WriteError, match=r"seen_turns cannot be written \(Is a directory\)"):
+    with pytest.raises(WriteError, match=r"seen_turns cannot be written \((Is a directory|Access denied)\)"):
         host.send(TEA, YES)
 
 
@@ -137,7 +137,8 @@ def test_no_text_is_stored(host: Host, tmp_path: Path) -> None:
     host.send(TEA, YES)
     (file,) = (tmp_path / "seen_turns").glob("*.json")
     assert not {"tea", "Noted"} & set(file.read_text("utf-8").replace('"', " ").split())
-    assert file.stat().st_mode & 0o077 == 0
+    if os.name == "posix":  # elsewhere the home is private as a whole
+        assert file.stat().st_mode & 0o077 == 0
 
 
 def test_a_conversation_longer_than_the_limit_is_still_known(
@@ -167,13 +168,13 @@ def test_a_limited_number_of_sessions_is_stored(tmp_path: Path, monkeypatch: pyt
         host.send(TEA, session=f"s{number}")
         for file in (tmp_path / "seen_turns").glob("*.json"):
             os.utime(file, (file.stat().st_mtime - 10,) * 2)  # file times may have a low resolution
-    assert (
-        sorted(file.suffix for file in (tmp_path / "seen_turns").iterdir()) == [".json"] * 3 + [".lock"] * 3
-    )
+    locks = [".lock"] * 3 if os.name == "posix" else []  # Windows deletes them after use
+    assert sorted(file.suffix for file in (tmp_path / "seen_turns").iterdir()) == [".json"] * 3 + locks
     assert host.send(TEA, session="s5") == []
     assert host.send(TEA, session="s0") == [TEA[1]]
 
 
+@pytest.mark.posix("named pipes")
 def test_a_pipe_in_place_of_the_state_of_a_session_is_an_empty_state(open_memory: Any) -> None:
     memory = open_memory()
     said = [{"role": "user", "content": "I live in Lund."}]

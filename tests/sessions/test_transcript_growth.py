@@ -243,6 +243,7 @@ def test_an_excerpt_is_cleaned_for_people(folder: Path) -> None:
         source.excerpt("sessions/a.jsonl", 0)
 
 
+@pytest.mark.posix("named pipes")
 def test_hidden_files_outside_links_and_other_types_are_not_listed(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "outside.jsonl").write_text(line("secret"))
     (folder / "link.jsonl").symlink_to(tmp_path / "outside.jsonl")

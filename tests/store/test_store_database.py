@@ -49,6 +49,7 @@ def test_the_safety_settings_are_active(tmp_path: Path) -> None:
     wanted = {
         "journal_mode": "wal",
         "synchronous": 1,  # the database flushes its log after a commit
+        "fullfsync": 1,  # on macOS, out of the cache of the drive
         "secure_delete": 1,
         "trusted_schema": 0,
         "cell_size_check": 1,

@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import httpx2
 import pytest
+from interrupts import Interrupt
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
@@ -134,7 +135,8 @@ async def answers_of(client: Client) -> Answers:
 @contextmanager
 def served(place: Place) -> Iterator[tuple[str, dict[str, str]]]:
     """Return the address of a running gateway and the headers of a caller."""
-    command = command_line(place, "serve", "--port", "0", "--json")
+    interrupt = Interrupt()
+    command = interrupt.command(command_line(place, "serve", "--port", "0", "--json")[3:])
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     with process:
         assert process.stdout
@@ -142,7 +144,7 @@ def served(place: Place) -> Iterator[tuple[str, dict[str, str]]]:
         try:
             yield ready["address"], {"Authorization": f"Bearer {ready['token']}"}
         finally:
-            process.terminate()
+            interrupt.send(process)
     assert process.returncode == 0
 
 

@@ -59,12 +59,13 @@ def main() -> None:
 
 
 def _prepare_output() -> None:
-    """Write UTF-8 to files and pipes. A character that the terminal cannot show becomes a question mark."""
+    """Write UTF-8 with LF to files and pipes. A character that the terminal cannot show becomes a question mark."""
     from io import TextIOWrapper
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
+            encoding, newline = (None, None) if stream.isatty() else ("utf-8", "\n")
+            stream.reconfigure(encoding=encoding, errors="replace", newline=newline)
 
 
 def _answer_hook(command: HookCommand, arguments: list[str]) -> NoReturn:

@@ -201,9 +201,8 @@ class Batched:
                 # A batch starts only after another has succeeded, so none starts after a failure.
                 running |= start(len(done)) if failure is None else {}
         except KeyboardInterrupt:
-            pool.shutdown(
-                wait=False, cancel_futures=True
-            )  # a person does not wait for the batches that are running
+            # A person does not wait for the batches that are running.
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
         finally:
             pool.shutdown(wait=not isinstance(sys.exception(), KeyboardInterrupt))

@@ -425,8 +425,7 @@ def is_same_user(stream: _socket.socket) -> bool:
         _, user, _ = struct.unpack("3i", stream.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12))
         return bool(user == os.geteuid())
     if sys.platform == "darwin":
-        _, user = struct.unpack_from(
-            "2I", stream.getsockopt(0, 1, 76)
-        )  # SOL_LOCAL, LOCAL_PEERCRED: struct xucred
+        # SOL_LOCAL, LOCAL_PEERCRED: struct xucred
+        _, user = struct.unpack_from("2I", stream.getsockopt(0, 1, 76))
         return bool(user == os.geteuid())
     return True  # a token says so

@@ -248,9 +248,7 @@ class Searcher:
         return replace(
             found,
             keywords=replace(
-                found.keywords,
-                values=kept(found.keywords.values),
-                evidence=kept(found.keywords.evidence),
+                found.keywords, values=kept(found.keywords.values), evidence=kept(found.keywords.evidence)
             ),
             vectors=replace(found.vectors, values=kept(found.vectors.values)),
             cosines=kept(found.cosines),
@@ -362,11 +360,7 @@ class Searcher:
             source=chunk.source,
             citation=cite(chunk),
             explain=Explanation(
-                self.options.fusion,
-                parts,
-                matched,
-                reading.calibrated(item.rowid),
-                found.coverage(matched),
+                self.options.fusion, parts, matched, reading.calibrated(item.rowid), found.coverage(matched)
             ),
             chunk_id=found.chunks[item.rowid].id,
             heading=shape.heading_of(chunk),

@@ -272,7 +272,7 @@ def _message(error: Exception) -> str:
 # ---- hiding paths from callers other than the owner ----------------------------------------------------------------
 
 # The folders of an absolute path, up to its last part. Relative paths, URLs and paths that start with "~" do not match.
-_FOLDERS = re.compile(r"(?<![\w.:/\\~…-])(?:/(?:[^\s/]+/)+|[A-Za-z]:\\(?:[^\s\\]+\\)+)")
+_FOLDERS = re.compile(r"(?<![\w.:/\\~…-])(?:/|\\\\|[A-Za-z]:[\\/])(?:[^\s/\\]+[\\/])+")
 #: Placeholder for the home folder of the owner while other folders are replaced.
 _HOME = "/\x00"
 
@@ -284,12 +284,17 @@ def hide_folders(text: str, folders: Sequence[Path] = ()) -> str:
     """
     for folder in sorted(folders, key=lambda folder: -len(str(folder))):
         if folder.name:
-            text = text.replace(f"{folder}/", f"{_HOME}/")
-            text = f"…/{folder.name}".join(re.split(rf"{re.escape(str(folder))}(?![\w-])", text))
-    home = str(Path.home())  # first, because a name in it may contain a space
-    if len(home) > 1:
-        text = re.sub(rf"{re.escape(home)}(?![\w-])", _HOME, text)
+            text = re.sub(rf"{_written(folder)}(?=[\\/])", _HOME, text)
+            text = f"…/{folder.name}".join(re.split(rf"{_written(folder)}(?![\w-])", text))
+    home = Path.home()  # first, because a name in it may contain a space
+    if home.name:
+        text = re.sub(rf"{_written(home)}(?![\w-])", _HOME, text)
     return _FOLDERS.sub("…/", text).replace(_HOME, "~")
+
+
+def _written(folder: Path) -> str:
+    """Return a pattern of the path with either separator, as Windows has both."""
+    return r"[\\/]".join(map(re.escape, re.split(r"[\\/]", str(folder))))
 
 
 def hide_folders_in(value: Any, folders: Sequence[Path] = ()) -> Any:

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,14 +20,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from memoriter.errors import MemoriterError, NotFound, WriteError
-from memoriter.extensions.clients.installed_files import plugin_folder
+from memoriter.extensions.clients.installed_files import plugin_folder, run_program
 from memoriter.files.durable import write
 from memoriter.files.platform import command_line, hook_command
 from memoriter.hosts import program
 
 PLUGIN = "memoriter"
-#: Claude Code starts quickly; on a busy machine it may need longer.
-TIMEOUT_S = 120.0
 
 InstallScope = Literal["user", "project"]
 
@@ -119,7 +116,12 @@ def _with_hook_commands(found: dict[str, Any], before: Sequence[str]) -> dict[st
     for groups in found["hooks"].values():
         for group in groups:
             for hook in group["hooks"]:
-                hook["command"] = hook["command"].replace("memoriter hook ", f"{quoted} hook ", 1)
+                words = hook["command"].split()[1:]
+                hook["command"] = f"{quoted} {' '.join(words)}"
+                if quoted.startswith(
+                    '"'
+                ):  # Windows: Git Bash and PowerShell call it differently, so without a shell
+                    hook.update(command=before[0], args=[*before[1:], *words])
     return found
 
 
@@ -141,12 +143,5 @@ def _claude(otherwise: str) -> str:
 
 def _run(claude: str, arguments: Sequence[str]) -> None:
     command = [claude, *arguments]
-    try:
-        done = subprocess.run(  # noqa: S603
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise MemoriterError(f"`{command_line(command)}` failed: {error}") from error
-    if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no message"]
-        raise MemoriterError(f"`{command_line(command)}` failed: {lines[-1].lstrip('✘ ')}")
+    if failed := run_program(command):
+        raise MemoriterError(f"`{command_line(command)}` failed: {failed.lstrip('✘ ')}")

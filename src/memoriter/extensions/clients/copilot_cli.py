@@ -65,7 +65,7 @@ def hooks_file(command: Sequence[str]) -> str:
             {
                 "type": "command",
                 "bash": hook_command(command, "copilot-cli", ours),
-                "powershell": f"& {hook_command(command, 'copilot-cli', ours)}",
+                "powershell": hook_command(command, "copilot-cli", ours, in_powershell=True),
                 "timeoutSec": HOOK_TIMEOUTS[ours],
             }
         ]

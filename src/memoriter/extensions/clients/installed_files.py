@@ -11,7 +11,8 @@ import difflib
 import hashlib
 import json
 import os
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from memoriter.files.durable import make_folder, write
 
 MAX_ATTEMPTS = 5
 EMPTY = "{}\n"
+#: Commands of OpenClaw take 10 seconds, and much longer on a busy machine.
+TIMEOUT_S = 300.0
 
 Add = Callable[[str], str]
 """Return a text with our part added."""
@@ -179,3 +182,20 @@ def plugin_folder(extension: Path, host: str) -> Path:
     package = extension / "plugin"
     checkout = extension.parents[3] / "plugins" / host
     return next(folder for folder in (package, checkout) if folder.is_dir())
+
+
+def run_program(command: Sequence[str], environ: Mapping[str, str] | None = None) -> str | None:
+    """Run a program of a host. Return the last line that it prints, or what went wrong, if it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = (done.stderr.strip() or done.stdout.strip()).decode("utf-8", "replace")
+    return None if done.returncode == 0 else (said.splitlines() or ["no message"])[-1]

@@ -110,7 +110,7 @@ class JsonHooks:
         for event, ours in self.events.items():
             hook = {
                 "type": "command",
-                "command": hook_command(command, self.host, ours),
+                "command": hook_command(command, self.host, ours, in_powershell=True),
                 "timeout": HOOK_TIMEOUTS[ours] * self.timeout_unit,
             }
             text = json_text.add(text, ("hooks", event), {"hooks": [hook]}, to_list=True)
@@ -152,6 +152,7 @@ class OwnFile:
         return "memoriter" in text
 
 
-def hook_command(command: Sequence[str], host: str, event: str) -> str:
-    """Return the command line of a hook for a shell."""
-    return platform.hook_command([*command, "hook", host, event, "--server", "memoriter"])
+def hook_command(command: Sequence[str], host: str, event: str, *, in_powershell: bool = False) -> str:
+    """Return the command line of a hook for a shell. On Windows, Codex and Gemini CLI start PowerShell."""
+    line = platform.hook_command([*command, "hook", host, event, "--server", "memoriter"])
+    return f"& {line}" if in_powershell and line.startswith('"') else line

@@ -8,12 +8,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from memoriter import logs
 from memoriter.extensions.hooks import worker
 from memoriter.extensions.hooks.hook_input import SESSION_EVENTS, SILENT_EVENTS
+from memoriter.files.durable import make_folder
 from memoriter.hosts import HookAnswer
 from memoriter.resident.calls import PROMPT_EVENTS
 from memoriter.resident.client import INSIDE_HOOK, Declined
@@ -52,11 +54,10 @@ def _answer(host: HookHost, command: HookCommand, data: bytes, respond: Respond)
         has_responded = True
         respond(answer)
 
-    os.environ.setdefault(
-        "PYDANTIC_DISABLE_PLUGINS", "__all__"
-    )  # searching for plugins is a tenth of the start
+    # Searching for plugins is a tenth of the start.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     logs.setup("warning")
-    logs.to_file(Path(find_home(command.options, os.environ)))
+    _open_log(command)
     try:
         from memoriter.extensions.hooks.events import Ignored, Surroundings
 
@@ -129,7 +130,14 @@ def _describe(error: Exception) -> str:
 # ---- log ------------------------------------------------------------------------------------------------------
 
 
+def _open_log(command: HookCommand) -> None:
+    home = Path(find_home(command.options, os.environ))
+    with suppress(OSError):
+        make_folder(home)
+    logs.to_file(home)
+
+
 def _log_failure(command: HookCommand, reason: str) -> None:
     """Log a failure that the child process could not log itself, because it was late or has ended."""
-    logs.to_file(Path(find_home(command.options, os.environ)))
+    _open_log(command)
     logs.get("hooks").warning("%s %s: %s", command.host, command.event, reason)

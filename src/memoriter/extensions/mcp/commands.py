@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -58,13 +59,15 @@ def client_entry(client: Client, command: Sequence[str]) -> str:
 
 def client_location(client: Client, command: Sequence[str]) -> str:
     """Return a sentence that says where the lines belong."""
+    # Inside JSON, only some shells keep a backslash.
+    program, *arguments = (word.replace(os.sep, "/") for word in command)
     # Without a scope, Claude Code knows the server only in the current folder.
     add = ["claude", "mcp", "add", "--scope", "user", "memoriter", "--", *command]
     if client == "openclaw":
-        server = json.dumps({"command": command[0], "args": list(command[1:])}, ensure_ascii=False)
+        server = json.dumps({"command": program, "args": arguments}, ensure_ascii=False)
         add = ["openclaw", "mcp", "set", "memoriter", server]
     if client == "vscode":
-        named = {"name": "memoriter", "type": "stdio", "command": command[0], "args": list(command[1:])}
+        named = {"name": "memoriter", "type": "stdio", "command": program, "args": arguments}
         add = ["code", "--add-mcp", json.dumps(named, ensure_ascii=False)]
     return LOCATIONS[client].format(command=command_line(add))
 

@@ -223,8 +223,8 @@ async def _serve(agent: ReloadingAgent) -> None:
         serving.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # not on Windows
-            loop.add_signal_handler(number, end, number)
+        # Windows has no `add_signal_handler`.
+        signal.signal(number, lambda number, _: loop.call_soon_threadsafe(end, number))
     with suppress(asyncio.CancelledError, BrokenPipeError):
         await serving
     # Running requests were cancelled. Give external programs a moment to stop.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from memoriter.errors import ConfigError, NotFound
+from memoriter.extensions.clients import installed_files
 from memoriter.extensions.clients.installed_files import EMPTY, FileChange, InstalledFiles, plugin_folder
 from memoriter.extensions.openclaw.home import HOME
 from memoriter.files.durable import write
@@ -30,9 +30,6 @@ PACKAGE = "memoriter-openclaw"
 OTHER_RECALL = "rememberAcrossConversations"
 #: The parts of the plugin that OpenClaw needs.
 PLUGIN_FILES = ("package.json", "openclaw.plugin.json", "tools.json", "README.md", "dist")
-
-#: OpenClaw's commands take 10 seconds, and much longer on a busy machine.
-TIMEOUT_S = 300.0
 
 Json = dict[str, Any]
 
@@ -139,22 +136,8 @@ def _openclaw(host: OpenClawHost, arguments: Sequence[str]) -> str | None:
     if found is None:
         return "the program openclaw was not found"
     places = {"OPENCLAW_STATE_DIR": str(host.state), "OPENCLAW_CONFIG_PATH": str(host.settings)}
-    try:
-        done = subprocess.run(  # noqa: S603
-            [found, *arguments],
-            env={**os.environ, **places, "NO_COLOR": "1"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
-    lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no message"]
-    return None if done.returncode == 0 else lines[-1].rstrip(".")
+    failed = installed_files.run_program([found, *arguments], {**os.environ, **places, "NO_COLOR": "1"})
+    return failed and failed.rstrip(".")
 
 
 # ---- the plugin -----------------------------------------------------------------------------------------------

@@ -95,9 +95,8 @@ def _folders(top: Path) -> tuple[Path, Path]:
 def _branch(folder: Path) -> str:
     names = (_text(folder / name).removeprefix("ref:").strip() for name in ("HEAD", *_REBASES))
     branch = next((name.removeprefix(_HEADS) for name in names if name.startswith(_HEADS)), "")
-    return (
-        "" if branch.startswith(".") else branch
-    )  # repositories with another format of branches say ".invalid"
+    # Repositories with another format of branches say ".invalid".
+    return "" if branch.startswith(".") else branch
 
 
 def _text(file: Path) -> str:

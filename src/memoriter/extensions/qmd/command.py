@@ -155,9 +155,13 @@ class Qmd:
 
 def locate(command: str, node: str = "node") -> tuple[str, ...]:
     """Return the arguments that start qmd: a program on the PATH, a file, or a script together with node."""
-    if Path(command).suffix in (".js", ".mjs", ".cjs"):
-        return (_program(node), str(_existing(command)))
-    return (_program(command),)
+    if Path(command).suffix not in (".js", ".mjs", ".cjs"):
+        program = Path(_program(command))
+        if program.suffix.lower() not in (".cmd", ".bat"):
+            return (str(program),)
+        # Windows: a query among the arguments of a batch file could run any command. npm's file starts this script.
+        command = str(program.parent / "node_modules" / "@tobilu" / "qmd" / "dist" / "cli" / "qmd.js")
+    return (_program(node), str(_existing(command)))
 
 
 def as_argument(query: str) -> str:

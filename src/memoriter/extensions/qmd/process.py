@@ -7,7 +7,6 @@ which is always killed at the end.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -46,10 +45,9 @@ def run(
     """Run the program. Raises `EngineError` if it cannot start, takes too long or prints too much."""
     check_cancelled()
     name = Path(argv[0]).name or argv[0]
-    program = shutil.which(argv[0], path=env.get("PATH")) or argv[0]  # on Windows, npm installs `qmd.cmd`
     try:
         process = subprocess.Popen(  # noqa: S603 - no shell, and only the owner names the program
-            [program, *argv[1:]],
+            list(argv),
             env=dict(env),
             cwd=cwd,
             stdin=subprocess.DEVNULL,

@@ -8,14 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memoriter.cli.entry_tables import (
-    change_of,
-    conversation,
-    count_entries,
-    day,
-    entries,
-    remembered,
-)
+from memoriter.cli.entry_tables import change_of, conversation, count_entries, day, entries, remembered
 from memoriter.cli.render import console, fit, plain, print_table
 from memoriter.files.platform import set_mode, sync_file
 

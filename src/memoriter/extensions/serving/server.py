@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -67,7 +68,8 @@ def listen(host: str, port: int) -> socket.socket:
         # Without the protocol, asyncio does not recognize TCP and leaves Nagle's algorithm on, which delays responses.
         listening = socket.socket(family, kind, protocol)
         try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform != "win32":  # there, it would let two gateways share the port
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind(address)
             listening.listen(BACKLOG)  # from now on, clients can connect and wait
         except OSError:
@@ -98,6 +100,8 @@ class GatewayServer:
         config = uvicorn.Config(
             self.gateway.asgi,
             http="h11",  # the same parser on every machine
+            # Windows gives a socket only to one loop of the other kind, and `restart` serves again.
+            loop="asyncio:SelectorEventLoop" if sys.platform == "win32" else "auto",
             lifespan="on",
             log_config=None,
             access_log=False,

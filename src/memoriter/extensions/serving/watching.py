@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -47,8 +46,8 @@ def _wait_for_interrupt() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        while not threading.Event().wait(3600):
-            pass
+        while True:
+            time.sleep(3600)  # unlike a lock, a signal interrupts it on Windows
     except KeyboardInterrupt:
         return
 

@@ -21,7 +21,7 @@ from memoriter.cli.folders import (
     saying_how_to_continue,
 )
 from memoriter.errors import NotFound, SourceError
-from memoriter.files.platform import quote, sync_file
+from memoriter.files.platform import make_private, quote, sync_file
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
@@ -257,6 +257,8 @@ def create_files(settings: Settings, *, all_notes: bool = False) -> tuple[tuple[
     for folder, mode in ((root, 0o777), *own, (home, 0o700)):
         (existing if folder.is_dir() else created).append(folder)
         folder.mkdir(mode=mode, parents=True, exist_ok=True)
+        if mode == 0o700 and folder in created:
+            make_private(folder)
     texts = {marker: (WORKSPACE_YAML, 0o666), config: (CONFIG_YAML, 0o600)}
     if not has_all:
         texts = {core: (MEMORY_MD, 0o666), **texts}

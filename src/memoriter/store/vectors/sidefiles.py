@@ -294,9 +294,8 @@ def build(folder: Path, blocks: Iterable[tuple[int, Rows, Vector]], identity: Id
             return None
         digest = _finish(generation_folder, count, max_rowid, identity)
     except OSError as error:
-        traceback.clear_frames(
-            error.__traceback__
-        )  # they keep files mapped, and Windows deletes no such file
+        # They keep files mapped, and Windows deletes no such file.
+        traceback.clear_frames(error.__traceback__)
         shutil.rmtree(generation_folder, ignore_errors=True)
         raise StoreError(
             f"Cannot write {generation_folder}: {error.strerror}. Vectors are read from the index."
