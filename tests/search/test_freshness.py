@@ -392,3 +392,15 @@ def test_a_newer_line_that_only_comes_along_pushes_no_sure_hit_down() -> None:
     lookup = Lookup(contradicts, find_similar, JUDGE)
     found = refresh("how do I get to work?", (old, sure, weak), lookup)
     assert [one.snippet for one in found] == [one.snippet for one in (old, sure, told, weak)]
+
+
+@pytest.mark.parametrize(("nearness", "is_brought"), [(0.85, False), (0.95, True)])
+def test_where_many_lines_are_as_near_none_is_newer(nearness: float, is_brought: bool) -> None:
+    old = hit("Ran along the canal before work", "2026-03-01")
+    told = hit("No longer run along the canal, I swim before work", "2026-07-01", "memory/b.md")
+    runs = [hit(f"Ran {km} km after work", f"2026-04-0{km}", f"memory/run{km}.md") for km in range(3, 9)]
+    similar = [near(told, nearness), *(near(run, 0.7) for run in runs)]
+    found = refresh(
+        "where do I run before work?", (old,), Lookup(contradicts, lambda _line, _hit: similar, JUDGE)
+    )
+    assert [one.snippet for one in found] == [*([told.snippet] if is_brought else []), old.snippet]

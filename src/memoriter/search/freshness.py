@@ -7,9 +7,10 @@ A statement that changes something often shares no word with the question: "wher
 worked before, not "left Tidewater for Halden". Therefore the lines nearest to each of the first hits are looked up by
 their vectors, and a judge (`memoriter.search.changes`) reads the plausible ones together with the hit. If it is sure,
 the older line is marked. A newer line that is probably about the same thing comes first, unless the older one answers
-the question much better. One that may be about it comes along. A newer line that is trusted less comes along behind the
-older one and never replaces it. One that is not near must answer the question, as far as the reranker can tell: new
-brake pads do not change the frame number of a bike.
+the question much better. One that may be about it comes along. Where many lines are as near, as in a record of
+payments or runs, the like of it happens again and again, and none replaces another. A newer line that is trusted less
+comes along behind the older one and never replaces it. One that is not near must answer the question, as far as the
+reranker can tell: new brake pads do not change the frame number of a bike.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time, and entries
 have theirs. Where that does not tell, the sentence that announces a change is the newer one. A question about the past
@@ -30,6 +31,7 @@ from memoriter.search.changes import (
     ACROSS,
     BESIDE,
     CERTAIN,
+    CROWD,
     MARKED,
     MIN_COSINE,
     NEAR,
@@ -276,13 +278,16 @@ def near_lines(
         if _number_of_hit(one.hit, (best,)) is None
     ]
     others.sort(key=lambda one: -one[0])
+    size, crowded, clear = CROWD
+    level = others[size - 1][0] if len(others) >= size else 0.0
     newer = [(nearness, one) for nearness, one, new in others if new is one]
     older = [(nearness, one) for nearness, one, new in others if new is best and _may_replace(best, one)]
     pairs = list[Near]()
     for is_newer, near in sorted(((True, newer), (False, older)), key=lambda group: group[0] == past):
         for nearness, one in near[:NEAREST]:
             known = _number_of_hit(one.hit, first)
-            if is_newer != past or known is not None:
+            is_clear = level < crowded or nearness >= level + clear
+            if is_clear and (is_newer != past or known is not None):
                 # A line is compared with the others of its language.
                 rivals = (value for value, other in near if other is not one and not _is_across(one, other))
                 next_one = max(rivals, default=NO_NEIGHBOUR)
