@@ -164,7 +164,10 @@ def judged(samples: Sequence[Sample], names: Sequence[str]) -> list[tuple[Sample
     fitted = [sample for sample in samples if sample.set in SETS] or samples
     for fold in sorted({(sample.set, sample.group) for sample in samples}):
         inside = [sample for sample in samples if (sample.set, sample.group) == fold]
-        model = fit([sample for sample in fitted if (sample.set, sample.group) != fold], names)
+        others = [
+            [sample for sample in each if (sample.set, sample.group) != fold] for each in (fitted, samples)
+        ]
+        model = fit(others[0] or others[1], names)
         coefficients = np.array([model["bias"], *(model[name] for name in names)])
         found += [(sample, _logistic(sample.matrix(names) @ coefficients)) for sample in inside]
     return found

@@ -152,19 +152,24 @@ def test_weights_are_chosen_without_the_group_they_are_measured_on():
     assert toy["hindsight"] == pytest.approx(2 / 3)
 
 
-def test_confidence_is_that_of_a_model_fitted_to_the_other_groups():
+@pytest.mark.parametrize("names", [("toy", "toy"), ("everyday", "toy")])
+def test_confidence_is_that_of_a_model_fitted_to_the_other_groups(names):
     def answer(group: str, number: int, *, right: bool) -> Outcome:
         query = Query(f"{group}{number}", group, "?", "c", ("right",))
         features = ({"rerank": 2.0 if right else -2.0, "meaning": 1.0, "words": 0.5, "gap": 0.0},)
         return Outcome(query, ("x",), 0.5, judged=((0.5, right),), features=features)
 
-    outcomes = [answer(group, number, right=number % 2 == 0) for group in "ab" for number in range(6)]
-    [result] = judged_by_others([SetResult("toy", {"hybrid": outcomes}, [], "")])
-    sure = [outcome.confidence for outcome in result.outcomes["hybrid"]]
-    assert all(value > 0.8 if number % 2 == 0 else value < 0.2 for number, value in enumerate(sure))
-    assert [outcome.judged[0][1] for outcome in result.outcomes["hybrid"]] == [
-        outcome.judged[0][1] for outcome in outcomes
+    # A set to which the package's own confidence is fitted may have one group: then the other set serves.
+    sets = [
+        SetResult(
+            name, {"hybrid": [answer(group, number, right=number % 2 == 0) for number in range(6)]}, [], ""
+        )
+        for name, group in zip(names, "ab", strict=True)
     ]
+    for result in judged_by_others(sets):
+        sure = [outcome.confidence for outcome in result.outcomes["hybrid"]]
+        assert all(value > 0.8 if number % 2 == 0 else value < 0.2 for number, value in enumerate(sure))
+        assert [outcome.judged[0][1] for outcome in result.outcomes["hybrid"]] == [True, False] * 3
 
 
 def test_the_calibration_curve_compares_confidence_with_right_answers():
