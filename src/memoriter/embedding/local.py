@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -222,7 +222,10 @@ class _Loaded:
     def run(self, texts: list[str]) -> list[Matrix]:
         if len(texts) == 1:
             return [self._vector(texts[0])]
-        return list(self.pool.map(self._vector, texts))
+        try:
+            return list(self.pool.map(self._vector, texts))
+        except RuntimeError as error:  # closed before all texts were in the queue
+            raise CancelledError from error
 
     def _vector(self, text: str) -> Matrix:
         import numpy as np
