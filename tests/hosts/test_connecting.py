@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from pathlib import Path
 
@@ -105,7 +106,10 @@ def test_each_client_gets_the_server_in_its_own_form(settings: Settings, folder:
     }
     events = ["SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd"]
     words = [program, *module, "--workspace", "/my notes", "hook", "codex"]
-    assert commands == [hook_command([*words, event, "--server", "memoriter"]) for event in events]
+    # On Windows, Codex starts PowerShell, which calls a program in quotes only after `&`.
+    call = "& " if sys.platform == "win32" else ""
+    expected = [call + hook_command([*words, event, "--server", "memoriter"]) for event in events]
+    assert commands == expected
 
 
 TEXTS = {
