@@ -372,7 +372,8 @@ def test_words_after_a_local_file_have_the_trust_of_the_agent(form: str) -> None
 @pytest.mark.parametrize("form", uses("memory_search"))
 @pytest.mark.parametrize("as_blocks", [False, True])
 def test_words_after_hits_of_a_memory_tool_are_as_trusted_as_the_hits(form: str, as_blocks: bool) -> None:
-    for hits, expected in ((["owner", "agent"], "agent"), (["owner", "untrusted"], "untrusted")):
+    for hit, expected in (("agent", "agent"), ("relayed", "untrusted"), ("untrusted", "untrusted")):
+        hits = ["owner", hit]
         found = json.dumps({"results": [{"snippet": "the account", "trust": trust} for trust in hits]})
         *calls, answer = uses("memory_search")[form]
         assert trusts([*calls, _with_result(answer, found, as_blocks), SAID]) == [(SAID["content"], expected)]

@@ -32,11 +32,13 @@ KINDS = [
     )),
     ("agent:main:matrix:dm:@anna:example.org", True),
     *((key, True) for key in ("work-2026", "agent:main:web", "user-7", "s1", "", "a" * 32, "Notes of May", "run-3f2a")),
+    *((key, True) for key in ("组件重构", "slack-bot")),
     *((key, False) for key in (
         "mailing-list", "pr-12", "PR 7", "issue-44", "ticket_9",
         "C024BE91L", "G0123ABCD", "oc_5ce6d572455d3611", "4711@chatroom", "spaces/AAA", "12@newsletter", "GROUPCHAT",
         "channel1", "chatroom", "agent:main:C1", "agent:main:U42", "123456789012345678", "-1001234", "!abc", "#ge",
         "19_meeting_abc", "conv/7", "a@b", "R7f3kQ9", "T1Z9X8", "family group", "teamsync", "工作群", "x" * 500,
+        "项目组", "討論組", "班级", "telegram-123", "Discord 42", "slack_7", "whatsapp491",
         "C0123", "oc_123456", "wg_abc", "GENERAL", "all-hands", "standup", "town-hall", "everyone", "announcements",
     )),
 ]  # fmt: skip

@@ -161,8 +161,8 @@ def _find_results(body: Record) -> Iterator[ToolCall]:
         yield _result("", _string(body, "call_id"), body.get("output"))
 
 
-#: A hit of `memory_search` and other tools of ours whose words are a stranger's.
-_MARK = re.compile(r'\\?"trust\\?"\s{0,4}:\s{0,4}\\?"untrusted')
+#: A hit of `memory_search` and other tools of ours whose words are a stranger's, or an agent's after a stranger's.
+_MARK = re.compile(r'\\?"trust\\?"\s{0,4}:\s{0,4}\\?"(?:untrusted|relayed)')
 
 
 def _result(name: str, call_id: str, content: object) -> ToolCall:

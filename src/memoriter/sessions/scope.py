@@ -38,8 +38,8 @@ _MIN_ID = 32
 _SHARED_NAME = re.compile(
     "group|channel|room|meeting|conference|newsletter|guild|team|space|stream|forum|topic|public|broadcast|lobby"
     "|general|everyone|all.?hands|stand.?up|town.?hall|announce|community|committee|crew|squad|群|频道|頻道|大家"
-    r"|^[a-z]{1,2}(?:\d{3,}$|_)"  # the id of a chat, such as C0123 or oc_5ce6d
-    r"|mailing|^(?:pr|mr|issue|ticket)s?[-_. ]?\d+$"
+    r"|[组組]$|班[级級]|^[a-z]{1,2}(?:\d{3,}$|_)"  # the id of a chat, such as C0123 or oc_5ce6d
+    r"|mailing|^(?:(?:pr|mr|issue|ticket)s?|telegram|discord|slack|whatsapp|feishu|lark|wechat|zulip)[-_. ]?\d+$"
 )
 #: Automated work without a person in the chat. Its output may go anywhere, so it is not a direct chat.
 _UNATTENDED = {"subagent", "cron", "hook", "webhook", "heartbeat"}

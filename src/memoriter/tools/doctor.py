@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from memoriter.errors import MemoriterError, MemoryDisabled, StoreBroken
+from memoriter.errors import BackupError, MemoriterError, MemoryDisabled, StoreBroken
 from memoriter.extension import extensions, problems, resolve
 from memoriter.files.platform import how_to_make_private, is_private
 from memoriter.memory import Memory, parts_of
@@ -41,7 +41,8 @@ def examine(
     try:
         settings = load()
     except MemoriterError as error:
-        return [Finding("settings", "wrong", message_of(error), sentence("check.fix_setting"))]
+        fix = "" if isinstance(error, BackupError) else sentence("check.fix_setting")  # its message says how
+        return [Finding("settings", "wrong", message_of(error), fix)]
     findings = list(check_setup(settings))
     if any(finding.name == "workspace" and finding.state == "wrong" for finding in findings):
         return findings  # without a workspace there is nothing to compare the index with
