@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import struct
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -63,6 +64,20 @@ def test_a_rename_never_replaces_a_file(tmp_path: Path) -> None:
         platform.rename_without_replacing(old, other)
     platform.rename_without_replacing(old, new)
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {"new": "old", "other": "other"}
+
+
+@pytest.mark.posix("link counts on Windows")
+def test_a_renamed_file_never_has_both_names(tmp_path: Path) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_text("old")
+    # The process ends as if it were killed as soon as it removes a name.
+    code = (
+        "import os, sys; from memoriter.files import platform;"
+        "sys.addaudithook(lambda event, _: os._exit(9) if event == 'os.remove' else None);"
+        "platform.rename_without_replacing(*sys.argv[1:])"
+    )
+    subprocess.run([sys.executable, "-c", code, str(old), str(new)], check=False)
+    assert [file.name for file in tmp_path.iterdir()] == ["new"]
 
 
 @pytest.mark.parametrize(("code", "renamed"), [(0, False), (errno.EEXIST, False), (errno.ENOTSUP, True)])

@@ -87,29 +87,40 @@ def sync_path(path: str | Path) -> None:
 
 
 def rename_without_replacing(source: str | Path, target: str | Path) -> None:
-    """Rename a file. Raises `FileExistsError` if the new name is taken."""
-    try:
-        if sys.platform == "darwin":
-            return _rename_exclusively(source, target)
-        if sys.platform != "win32":
-            os.link(source, target)
-            os.unlink(source)  # noqa: PTH108
-            return None
-    except FileExistsError:
-        raise
-    except OSError:  # a disk without hard links or exclusive renames
-        if os.path.lexists(target):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target)) from None
+    """Rename a file. Raises `FileExistsError` if the new name is taken.
+
+    A disk that knows no exclusive rename gives the file both names for a moment.
+    """
+    for rename in (_rename_exclusively, _link_and_unlink) if sys.platform != "win32" else ():
+        try:
+            return rename(source, target)
+        except FileExistsError:
+            raise
+        except OSError:
+            continue
+    if sys.platform != "win32" and os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
     return sharing(lambda: os.rename(source, target))  # noqa: PTH104 - Windows does not replace
 
 
 def _rename_exclusively(source: str | Path, target: str | Path) -> None:
     import ctypes
 
-    library = ctypes.CDLL(None, use_errno=True)
-    if library.renamex_np(os.fsencode(source), os.fsencode(target), 4):  # RENAME_EXCL
+    library, old, new = ctypes.CDLL(None, use_errno=True), os.fsencode(source), os.fsencode(target)
+    if sys.platform == "darwin":
+        failed = library.renamex_np(old, new, 4)  # RENAME_EXCL
+    elif hasattr(library, "renameat2"):
+        failed = library.renameat2(-100, old, -100, new, 1)  # AT_FDCWD, RENAME_NOREPLACE
+    else:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(source))
+    if failed:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), str(source), None, str(target))
+
+
+def _link_and_unlink(source: str | Path, target: str | Path) -> None:
+    os.link(source, target)
+    os.unlink(source)  # noqa: PTH108
 
 
 def replace(source: str | Path, target: str | Path) -> None:
