@@ -62,8 +62,8 @@ NEWS, UNSURE = 1.5, 0.4
 #: The least cosine of a statement that is retired or marked, and the least nearness of one that another comes before;
 #: and the nearness, in which words in common count, that marks a line with a lower cosine.
 NEAR, MARKED = 0.4, 0.43
-#: If the sixth nearest line has the second nearness, only lines that are nearer than it by the third may be changes. It
-#: has at most 0.47 where a line was replaced (`lab.evals.changes`), and mostly more than 0.65 in records of a phone.
+#: If the sixth nearest line has the second nearness, one that is not nearer by the third is newer only if a change is
+#: `PROBABLE`. The sixth has at most 0.47 in `lab.evals.changes`, and mostly more than 0.65 in records of a phone.
 CROWD = (6, 0.6, 0.2)
 #: A line that is not so near comes along only if it answers the question. Four in five of the others are unrelated.
 #: If the judge sees a change, the line must only be about the question: the logit of its answer is above the second

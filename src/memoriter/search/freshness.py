@@ -7,10 +7,10 @@ A statement that changes something often shares no word with the question: "wher
 worked before, not "left Tidewater for Halden". Therefore the lines nearest to each of the first hits are looked up by
 their vectors, and a judge (`memoriter.search.changes`) reads the plausible ones together with the hit. If it is sure,
 the older line is marked. A newer line that is probably about the same thing comes first, unless the older one answers
-the question much better. One that may be about it comes along. Where many lines are as near, as in a record of
-payments or runs, the like of it happens again and again, and none replaces another. A newer line that is trusted less
-comes along behind the older one and never replaces it. One that is not near must answer the question, as far as the
-reranker can tell: new brake pads do not change the frame number of a bike.
+the question much better. One that may be about it comes along. Where many lines are as near, as in a record of runs or
+payments, the like of it happens again and again, so only what the judge takes for a change counts. A newer line that is
+trusted less comes along behind the older one and never replaces it. One that is not near must answer the question, as
+far as the reranker can tell: new brake pads do not change the frame number of a bike.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time, and entries
 have theirs. Where that does not tell, the sentence that announces a change is the newer one. A question about the past
@@ -39,6 +39,7 @@ from memoriter.search.changes import (
     NEWS,
     NO_NEIGHBOUR,
     PLAUSIBLE,
+    PROBABLE,
     SAME,
     TELLS,
     UNSURE,
@@ -219,6 +220,8 @@ def _chase(
             if not is_near and lookup.answer(query, wanted) <= TELLS:
                 continue
             kind, chance = change(lookup.judge, near.old.line, near.new.line)
+            if near.is_crowded and chance < PROBABLE:
+                continue
             about = about_the_same(near.features, chance)
             if kind == "retired" and about >= CERTAIN and is_near and _may_replace(near.new, near.old):
                 replaced.setdefault(_number_of(near.old, first), _number_of(near.new, first))
@@ -259,6 +262,8 @@ class Near:
     nearness: float
     #: What `about_the_same` needs to know about the neighbourhood: the cosine, and how it compares with other lines.
     features: tuple[float, ...]
+    #: Whether many lines are as near, so that only the judge can tell a change from what happens again and again.
+    is_crowded: bool
 
 
 def near_lines(
@@ -286,8 +291,7 @@ def near_lines(
     for is_newer, near in sorted(((True, newer), (False, older)), key=lambda group: group[0] == past):
         for nearness, one in near[:NEAREST]:
             known = _number_of_hit(one.hit, first)
-            is_clear = level < crowded or nearness >= level + clear
-            if is_clear and (is_newer != past or known is not None):
+            if is_newer != past or known is not None:
                 # A line is compared with the others of its language.
                 rivals = (value for value, other in near if other is not one and not _is_across(one, other))
                 next_one = max(rivals, default=NO_NEIGHBOUR)
@@ -299,7 +303,10 @@ def near_lines(
                     float(known is not None),
                     float(known == (0 if number else 1)),
                 )
-                pairs.append(Near(*((best, one) if is_newer else (one, best)), nearness, features))
+                is_crowded = level >= crowded and nearness < level + clear
+                pairs.append(
+                    Near(*((best, one) if is_newer else (one, best)), nearness, features, is_crowded)
+                )
     return list(islice(filter(_is_plausible, pairs), READ))
 
 
