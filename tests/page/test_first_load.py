@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 WEB = Path(memoriter.__file__).parent / "server/web"
 MAX_REQUESTS = 12
-MAX_BYTES = 112_000
+MAX_BYTES = 112_500
 
 
 def test_modules_become_one_script_in_the_order_of_their_imports() -> None:
