@@ -285,6 +285,7 @@ def near_lines(
     others.sort(key=lambda one: -one[0])
     size, crowded, clear = CROWD
     level = others[size - 1][0] if len(others) >= size else 0.0
+    least = level + clear if level >= crowded else 0.0
     newer = [(nearness, one) for nearness, one, new in others if new is one]
     older = [(nearness, one) for nearness, one, new in others if new is best and _may_replace(best, one)]
     pairs = list[Near]()
@@ -303,10 +304,8 @@ def near_lines(
                     float(known is not None),
                     float(known == (0 if number else 1)),
                 )
-                is_crowded = level >= crowded and nearness < level + clear
-                pairs.append(
-                    Near(*((best, one) if is_newer else (one, best)), nearness, features, is_crowded)
-                )
+                ends = (best, one) if is_newer else (one, best)
+                pairs.append(Near(*ends, nearness, features, nearness < least))
     return list(islice(filter(_is_plausible, pairs), READ))
 
 
@@ -326,15 +325,10 @@ def _may_replace(new: Statement, old: Statement) -> bool:
 
 def _number_of_hit(hit: Hit, first: Sequence[Statement]) -> int | None:
     """Return the number of a hit that is or contains this one, since neighbouring chunks are joined."""
-    places = ((one.hit.path, one.hit.start_line, one.hit.end_line) for one in first)
-    return next(
-        (
-            number
-            for number, (path, start, end) in enumerate(places)
-            if path == hit.path and start <= hit.end_line and hit.start_line <= end
-        ),
-        None,
-    )
+    for number, known in enumerate(one.hit for one in first):
+        if known.path == hit.path and known.start_line <= hit.end_line and hit.start_line <= known.end_line:
+            return number
+    return None
 
 
 def _number_of(statement: Statement, first: list[Statement]) -> int:
