@@ -19,9 +19,20 @@ FIGURES = Path(__file__).with_name("results.json")
 
 def write(results: Results, parts: Sequence[Part]) -> None:
     """Write the committed figures and the table of the page."""
-    figures = [figures_of(results, part) for part in parts]
+    figures = renewed(json.loads(FIGURES.read_text("utf-8")), results, parts)
     FIGURES.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
     PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
+
+
+def renewed(
+    figures: Sequence[Mapping[str, Any]], results: Results, parts: Sequence[Part]
+) -> list[Mapping[str, Any]]:
+    """Return the figures of all parts. Those that were not run keep their last ones."""
+    known = {one["part"]: one for one in figures}
+    return [
+        figures_of(results, part) if results.of(part) else known.get(part.name) or figures_of(results, part)
+        for part in parts
+    ]
 
 
 def page(text: str) -> str:
@@ -66,7 +77,10 @@ def _day(at: float) -> str:
 
 def table(figures: Sequence[Mapping[str, Any]]) -> str:
     """Return one row for each part."""
-    rows = ["| Part | Run | Time | Failures | Target | Control |", "| --- | --- | --- | --- | --- | --- |"]
+    rows = [
+        "| Part | Run | Time | Failures | Target | Control | At |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
     rows += [_row(part) for part in figures]
     return "\n".join([*rows, "", _footer(figures)])
 
@@ -88,7 +102,8 @@ def _row(part: Mapping[str, Any]) -> str:
     verdict = f"{wanted}: {'reached' if reached else 'not reached'}" if wanted else "none"
     control = f"{part['control']}: {part['control_failures']:,} failures" if part["rounds"] else "not run"
     time_ = _duration(part["counts"].get("seconds", 0))
-    return f"| {part['title']} | {main} | {time_} | {part['failures']:,} | {verdict} | {control} |"
+    at = f"{part['first'][:10]}, {', '.join(part['commits'])}" if part["rounds"] else "–"
+    return f"| {part['title']} | {main} | {time_} | {part['failures']:,} | {verdict} | {control} | {at} |"
 
 
 def _target(name: str, target: int) -> str:
@@ -108,6 +123,5 @@ def _footer(figures: Sequence[Mapping[str, Any]]) -> str:
     if not ran:
         return "Nothing has been run yet."
     machines = "; ".join(sorted({machine for part in ran for machine in part["machines"]}))
-    commits = ", ".join(sorted({commit for part in ran for commit in part["commits"]}))
     first, last = min(part["first"] for part in ran), max(part["last"] for part in ran)
-    return f"Run from {first} to {last} at commits {commits}, on: {machines}."
+    return f"Run from {first} to {last}, on: {machines}. The last column names the first day and the commits of a row."

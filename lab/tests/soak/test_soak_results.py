@@ -9,7 +9,7 @@ import pytest
 
 from lab.soak import __main__ as program
 from lab.soak import report
-from lab.soak.part import LONGEST_WAIT, Part, Result, Results, Round, Task, totals
+from lab.soak.part import LONGEST_WAIT, Part, Result, Results, Round, Task, commit, totals
 
 
 def part(*, broken: bool = False, control_fails: bool = True) -> Part:
@@ -67,8 +67,18 @@ def test_an_unknown_part_is_a_wrong_use(tmp_path: Path, capsys: pytest.CaptureFi
 def test_the_table_says_what_was_reached(tmp_path: Path) -> None:
     results = Results(tmp_path)
     program.run(part(), results, options(tmp_path), until=float("inf"))
-    row = report.table([report.figures_of(results, part())]).splitlines()[2]
-    assert row == "| Coins | 9 coins | 0 min 0 s | 0 | 9 coins: reached | a false coin: 1 failures |"
+    figures = report.figures_of(results, part())
+    row = report.table([figures]).splitlines()[2]
+    ran = f"{figures['first'][:10]}, {commit()}"
+    assert row == f"| Coins | 9 coins | 0 min 0 s | 0 | 9 coins: reached | a false coin: 1 failures | {ran} |"
+
+
+def test_parts_that_were_not_run_keep_their_last_figures(tmp_path: Path) -> None:
+    notes = Part("notes", "Notes", {"notes": 1}, part().run, part().control, "no note")
+    last = [{"part": "coins", "rounds": 1}, {"part": "notes", "rounds": 3}]
+    program.run(part(), Results(tmp_path), options(tmp_path), until=float("inf"))
+    results = Results(tmp_path)
+    assert report.renewed(last, results, [part(), notes]) == [report.figures_of(results, part()), last[1]]
 
 
 def test_notes_of_the_rounds_become_a_table_of_rates(tmp_path: Path) -> None:
