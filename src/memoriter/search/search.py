@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -163,29 +163,36 @@ class _Shortlist:
         return self.is_exact(row) or any(is_identifier(term) for term in self.matched(row))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Texts(Mapping[int, str]):
+    """What a reranker reads of each row. Each text is cut when it is read, since few of the long ones are."""
+
+    found: _Shortlist
+    rows: Sequence[int]
+
+    def __getitem__(self, row: int) -> str:
+        return text_of(self.found.chunks[row], partial(self.found.matched, row))
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(slots=True)
 class Searcher:
     """Answers queries from one index."""
 
-    def __init__(
-        self,
-        index: Index,
-        embedder: Embedder | None,
-        options: Options | None = None,
-        *,
-        reranker: Reranker | None = None,
-        today: Callable[[], date] = date.today,
-    ) -> None:
-        self.index = index
-        self.embedder = embedder
-        self.options = options or Options()
-        self.reranker = reranker
-        self._today = today
+    index: Index
+    embedder: Embedder | None
+    options: Options = Options()
+    reranker: Reranker | None = None
+    today: Callable[[], date] = date.today
 
     def using(self, embedder: Embedder | None) -> Searcher:
         """Return this searcher with the vectors of another embedder."""
-        if embedder is self.embedder:
-            return self
-        return Searcher(self.index, embedder, self.options, reranker=self.reranker, today=self._today)
+        return self if embedder is self.embedder else replace(self, embedder=embedder)
 
     def search(self, query: Query) -> Found:
         """Return the chunks that answer the query best, at most ``query.max_results``."""
@@ -230,7 +237,7 @@ class Searcher:
         keywords = keyword_leg(self.index, terms, limit=limit, where=where)
         vectors = vector_leg(self.index, self.embedder, text, limit=limit, where=where)
         days = []
-        for span in named_days(text, self._today()) if self.options.date_weight else ():
+        for span in named_days(text, self.today()) if self.options.date_weight else ():
             matches = self.index.keyword(date_tokens_of(span), limit=limit, where=where)
             days.append(NamedDays(span, frozenset(match.rowid for match in matches)))
         proposed = {*keywords.values, *(row for named in days for row in named.rows)}
@@ -282,7 +289,7 @@ class Searcher:
         if self.options.half_life_days is None:
             return ranked
         dates = self.index.dates_of(item.rowid for item in ranked)
-        return rank.apply_age(ranked, dates, half_life_days=self.options.half_life_days, today=self._today())
+        return rank.apply_age(ranked, dates, half_life_days=self.options.half_life_days, today=self.today())
 
     def _read(self, query: Query, found: _Shortlist, ranked: Sequence[Scored]) -> Reading:
         """Let the reranker read the first candidates. Keyword search alone stays light and does without it."""
@@ -291,8 +298,7 @@ class Searcher:
         values = {item.rowid: self._own_value(item) for item in ranked[:CANDIDATES]}
         rows = worth_reading(self.reranker, values)
         found.load(rows)
-        texts = {row: text_of(found.chunks[row], partial(found.matched, row)) for row in rows}
-        return self.reranker.read(query.text[:MAX_QUERY_CHARS], texts)
+        return self.reranker.read(query.text[:MAX_QUERY_CHARS], _Texts(found, rows))
 
     def _own_value(self, item: Scored) -> float:
         """Return the value of a chunk without the chunks around it."""
