@@ -150,6 +150,7 @@ def _pip(*arguments: str) -> None:
 def run(arguments: Sequence[str], *, limit_s: float | None = None) -> tuple[int, str]:
     """Run this Python with arguments and print its output. Return its status and the last line."""
     environ = {**os.environ, "WINEPREFIX": str(FOLDER / "prefix"), "WINEDEBUG": "-all"}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile every module
     command = ["wine", str(PYTHON), *arguments]
     last = ""
     # Wine writes to a pipe, but not to every kind of file, and it needs an open standard input.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from memoriter import Memory
 from memoriter.errors import EditConflict, NotFound, PathRefused, WriteError
+from memoriter.files import platform
 from memoriter.notes.editing import NoteText
 
 
@@ -47,6 +49,23 @@ def test_a_new_note_has_a_name_that_people_can_read(memory: Memory, workspace: P
     (workspace / path).parent.mkdir(parents=True, exist_ok=True)
     (workspace / path).write_text("by hand", encoding="utf-8")  # it can still be edited
     memory.notes.put(path, "edited", version=memory.notes.text(path).version)
+
+
+@pytest.mark.parametrize(
+    "name", ["aux.md", "CON", "NUL.txt.md", "com1.md", "lpt².md", "a.md:b.md", "why?.md", "a."]
+)
+def test_on_windows_a_note_is_not_named_like_a_device(
+    name: str, memory: Memory, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "HAS_RESERVED_NAMES", True)
+    path = f"memory/{name}/note.md"
+    refused = f"^'{re.escape(path)}' is refused. Windows has no file or folder named '{re.escape(name)}'.$"
+    with pytest.raises(PathRefused, match=refused):
+        memory.notes.put(path, "text", version=None)
+    note = memory.notes.put("memory/a.md", "text", version=None)
+    with pytest.raises(PathRefused, match=refused):
+        memory.notes.move("memory/a.md", path, version=note.version or "")
+    assert [file.name for file in (workspace / "memory").iterdir()] == ["a.md"]
 
 
 def test_another_version_is_never_overwritten_moved_or_removed(memory: Memory, workspace: Path) -> None:

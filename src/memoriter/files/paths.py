@@ -39,7 +39,7 @@ def path_parts(path: str) -> tuple[str, ...]:
             raise PathRefused(f"{path[:200]!r} is refused because it contains invisible characters.")
         if platform.is_reserved(part):
             raise PathRefused(
-                f"{path[:200]!r} is refused because {part!r} is the name of a device on this system."
+                f"{path[:200]!r} is refused because this system cannot have a file named {part!r}."
             )
         if len(part.encode()) > MAX_NAME_BYTES:
             raise PathRefused(

@@ -146,20 +146,16 @@ def sharing(call: Callable[[], T]) -> T:
 
 HAS_RESERVED_NAMES = sys.platform == "win32"
 #: Names of devices, with any suffix.
-RESERVED = {
-    "con",
-    "prn",
-    "aux",
-    "nul",
-    *(f"{name}{number}" for name in ("com", "lpt") for number in range(10)),
-}
+RESERVED = {"con", "prn", "aux", "nul", "conin$", "conout$"}
+RESERVED |= {port + number for port in ("com", "lpt") for number in "0123456789¹²³"}
 
 
 def is_reserved(name: str) -> bool:
     """Return whether this system cannot have a file of this name."""
     if not HAS_RESERVED_NAMES:
         return False
-    return name.partition(".")[0].rstrip().lower() in RESERVED or name[-1:] in (".", " ")
+    is_device = name.partition(".")[0].rstrip().lower() in RESERVED
+    return is_device or name[-1:] in (".", " ") or not set('<>:"|?*').isdisjoint(name)
 
 
 def same_path(one: str, other: str) -> bool:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from memoriter.errors import NotFound, PathRefused, SourceError
 from memoriter.files import shared
 from memoriter.files.paths import open_inside
+from memoriter.files.platform import is_reserved
 from memoriter.files.scan import (
     NOTE_PATTERNS,
     NOTE_SUFFIXES,
@@ -268,6 +269,8 @@ class Workspace:
         tree, relative = self._locate(path)
         if Path(relative).suffix.lower() in self.readers:
             raise PathRefused(f"{path[:200]!r} is a document that memoriter reads and never changes.")
+        for name in filter(is_reserved, relative.split("/")):
+            raise PathRefused(sentence("note.reserved", path=path[:200], name=name[:80]))
         return tree.shown + relative, Path(tree.real, self._resolve(tree, relative))
 
     def _locate(self, path: str) -> tuple[Tree, str]:

@@ -816,6 +816,7 @@ export const WORDS = {
   "code.note.too_long": ["A note has at most {limit} characters. It was not changed.", "一篇笔记最多 {limit} 个字符，内容没有保存。"],
   "code.note.hidden": ["{path} is refused. Names of notes do not start with a dot.", "不能使用 {path}：笔记的名字不能以点开头。"],
   "code.note.name": ["{path} is refused. A name has no invisible characters, and is in at most {limit} folders.", "不能使用 {path}：名字不能包含不可见字符，最多位于 {limit} 层文件夹中。"],
+  "code.note.reserved": ["{path} is refused. Windows has no file or folder named {name}.", "不能使用 {path}：Windows 上的文件或文件夹不能命名为 {name}。"],
   "code.session.foreign": ["Another program keeps {path} in {folder}. Change or delete it there: memoriter only reads.", "{path} 由另一个程序保存在 {folder}，memoriter 只读取它。请在那个程序里修改或删除。"],
   "code.note.not_pending": ["{path} is not a note that waits for approval.", "{path} 不是等待批准的笔记。"],
   "code.path.relative": ["{path} is refused. Use a path in the workspace, without “..”.", "不能使用 {path}：请填写工作区内的路径，不要包含“..”。"],
