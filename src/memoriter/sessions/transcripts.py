@@ -206,7 +206,7 @@ class Transcripts:
     def turns(self, found: FoundFile) -> Iterator[Turn]:
         """Yield all turns from the start."""
         with self._open(found) as (file, _):
-            for turns in turns_of_file(file, self._rules):
+            for _, turns in turns_of_file(file, self._rules):
                 yield from turns
 
     def session(self, found: FoundFile) -> str:
@@ -233,7 +233,7 @@ class Transcripts:
         end = start - 1 + (lines or EXCERPT_LINES)
         shown, total = list[str](), 0
         with self._open(found) as (file, _):
-            for turns in turns_of_file(file, self._rules):
+            for _, turns in turns_of_file(file, self._rules):
                 total += 1
                 if start <= total <= end:
                     shown.append(_format(turns) if turns else "")

@@ -20,7 +20,7 @@ EVENTS = {
     "sessionEnd": "SessionEnd",
 }
 _NAMES = {"sessionId": "session_id", "transcriptPath": "transcript_path"}
-_FOLDER = Folder("~/.copilot", variable="COPILOT_HOME")
+_FOLDER = Folder("$COPILOT_HOME")
 #: The longest wait for the end of a transcript, and how much of it is read for that.
 WRITTEN_S, TAIL_BYTES = 1.0, 1 << 18
 _SESSION = re.compile(r"[\w-]+")

@@ -37,7 +37,7 @@ GEMINI_CLI = GeminiCli(
     Client(
         "gemini-cli",
         "Gemini CLI",
-        Folder("~/.gemini"),
+        Folder("$GEMINI_CLI_HOME/.gemini"),
         (
             JsonHooks("settings.json", "gemini-cli", EVENTS, timeout_unit=1000),
             JsonServer("settings.json", arguments=("mcp", "--slot", "memory-full")),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
+from string import Template
 
 from memoriter.errors import BadArgument, ConfigError
 from memoriter.extensions.clients.installed_files import Add, FileChange, InstalledFiles, Remove
@@ -24,28 +25,29 @@ from memoriter.hosts import (
     program,
 )
 
+#: Variables that programs read for the folders of their settings, and what stands for those that are not set.
+VARIABLES = {
+    "CODEX_HOME": "~/.codex",
+    "COPILOT_HOME": "~/.copilot",
+    "GEMINI_CLI_HOME": "~",
+    "XDG_CONFIG_HOME": "~/.config",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """Where a host keeps its settings."""
+    """Where a host keeps its settings. Names of variables stand for their values."""
 
-    #: The folder of the user, by the name of the system (`os.name`) or for all of them ("").
     user: str
+    #: The folders on systems that have another one.
     windows: str = ""
     mac: str = ""
-    #: The variable that names another folder.
-    variable: str = ""
-    #: The folder below the variable's, if it names a parent.
-    below: str = ""
 
     def find(self) -> Path:
         """Return the folder on this system."""
-        named = os.environ.get(self.variable) if self.variable else ""
-        if named:
-            return Path(named, self.below).expanduser().absolute()
-        systems = {"win32": self.windows, "darwin": self.mac}
-        found = systems.get(sys.platform) or self.user
-        return Path(os.path.expandvars(found)).expanduser().absolute()
+        found = {"win32": self.windows, "darwin": self.mac}.get(sys.platform) or self.user
+        values = VARIABLES | {name: value for name, value in os.environ.items() if value}
+        return Path(Template(found).safe_substitute(values)).expanduser().absolute()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,8 @@ class Client:
     parts: tuple[Part, ...]
     #: The programs of the host, by which it is found on this machine.
     programs: tuple[str, ...]
-    #: The folder of a project, with its parts; none if the host has no settings of projects.
+    #: The folder of a project; none if the host has no settings of projects.
     project: str | None = None
-    project_parts: tuple[Part, ...] | None = None
     #: What its owner does next.
     next_step: str = ""
 
@@ -113,9 +114,8 @@ class ClientHost(HostWithoutHooks):
 
     def _files(self, request: InstallRequest) -> dict[Path, list[Part]]:
         """Return our parts of each file."""
-        parts = self._client.project_parts if request.scope == "project" else None
         files, folder = dict[Path, list[Part]](), self._folder(request)
-        for part in parts or self._client.parts:
+        for part in self._client.parts:
             files.setdefault(folder / part.file, []).append(part)
         return files
 

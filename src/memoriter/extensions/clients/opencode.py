@@ -30,7 +30,7 @@ OPENCODE = OpenCode(
     Client(
         "opencode",
         "OpenCode",
-        Folder("~/.config/opencode", variable="XDG_CONFIG_HOME", below="opencode"),
+        Folder("$XDG_CONFIG_HOME/opencode"),
         (
             OwnFile("plugin/memoriter.js", plugin_file),
             JsonServer(

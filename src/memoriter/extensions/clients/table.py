@@ -13,7 +13,7 @@ CODEX = ClientHookHost(
     Client(
         "codex",
         "Codex",
-        Folder("~/.codex", variable="CODEX_HOME"),
+        Folder("$CODEX_HOME"),
         (
             JsonHooks("hooks.json", "codex", CLAUDE_EVENTS),
             TomlServer("config.toml", ("startup_timeout_sec = 60",), _FULL),
@@ -27,7 +27,7 @@ CLAUDE_DESKTOP = ClientHost(
     Client(
         "claude-desktop",
         "Claude Desktop",
-        Folder("~/.config/Claude", "$APPDATA/Claude", "~/Library/Application Support/Claude"),
+        Folder("$XDG_CONFIG_HOME/Claude", "$APPDATA/Claude", "~/Library/Application Support/Claude"),
         (JsonServer("claude_desktop_config.json"),),
         ("claude-desktop",),
         next_step="Restart Claude Desktop.",
@@ -40,7 +40,7 @@ VSCODE = ClientHost(
     Client(
         "vscode",
         "VS Code",
-        Folder("~/.config/Code/User", "$APPDATA/Code/User", "~/Library/Application Support/Code/User"),
+        Folder("$XDG_CONFIG_HOME/Code/User", "$APPDATA/Code/User", "~/Library/Application Support/Code/User"),
         (JsonServer("mcp.json", ("servers", "memoriter"), {"type": "stdio"}),),
         ("code",),
         project=".vscode",
@@ -55,7 +55,7 @@ ZED = ClientHost(
     Client(
         "zed",
         "Zed",
-        Folder("~/.config/zed", "$APPDATA/Zed"),
+        Folder("$XDG_CONFIG_HOME/zed", "$APPDATA/Zed", "~/.config/zed"),
         (JsonServer("settings.json", ("context_servers", "memoriter")),),
         ("zed", "zeditor"),
         project=".zed",
