@@ -58,6 +58,8 @@ class ImportReport:
     dry_run: bool = False
     #: Conversations that cannot be read.
     damaged: int = 0
+    #: Turns of the sessions that were written, and those that enter no prompt, by the reason.
+    turns: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -440,3 +440,51 @@ def test_a_pipe_is_refused_instead_of_waited_for(open_memory: Any, tmp_path: Pat
     with pytest.raises(SourceError, match="neither a file nor a folder"):
         import_export(open_memory(), tmp_path / "pipe.json")
     assert json_files(tmp_path / "pipe.json") == []
+
+
+# ---- turns that enter no prompt -----------------------------------------------------------------------------------
+
+
+def test_an_import_says_how_many_turns_enter_no_prompt_and_why(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORITER_EMBEDDING__PROVIDER", "none")
+    said = [
+        {"type": "user", "message": {"role": "user", "content": "I prefer the blue tram."}},
+        {"type": "user", "message": {"role": "user", "content": "Look:\n> I prefer the red bus."}},
+        {"type": "user", "message": {"role": "user", "content": "I walk along the canal every day. " * 40}},
+        {"type": "user", "message": {"role": "user", "name": "mallory", "content": "I prefer taxis."}},
+        {"type": "assistant", "message": {"role": "assistant", "content": "You prefer taxis."}},
+    ]
+    transcript = tmp_path / "claude" / "projects" / "trams" / "s1.jsonl"
+    transcript.parent.mkdir(parents=True)
+    transcript.write_text("".join(f"{json.dumps(one)}\n" for one in said))
+    line = ["--workspace", str(memory.settings.workspace), "--home", str(memory.settings.home), "import"]
+    line += ["claude-code", str(tmp_path / "claude")]
+    planned = CliRunner().invoke(app, [*line, "--dry-run", "--json"])
+    assert json.loads(planned.stdout)["turns"] == {}
+    first = CliRunner().invoke(app, line)
+    reasons = (
+        "1 with pasted text, 1 of more than about 100 words, 1 of other people, "
+        "1 of the agent after text from outside"
+    )
+    assert first.stdout.splitlines()[1:] == [
+        "notes: none",
+        "sessions: 1 new",
+        "entries: 0 new, 0 unchanged",
+        f"Of 5 turns, these are never added to a prompt: {reasons}.",
+    ]
+    with transcript.open("a") as file:
+        file.write(
+            json.dumps({"type": "user", "message": {"role": "user", "content": "I cycle, too."}}) + "\n"
+        )
+    again = json.loads(CliRunner().invoke(app, [*line, "--json"]).stdout)
+    assert again["turns"] == {"total": 6, "pasted": 1, "long": 1, "others": 1, "relayed": 1}
+
+
+def test_the_page_learns_how_many_turns_of_an_import_enter_no_prompt(memory: Memory) -> None:
+    more = [node("a2", "q2", [], "user", "Fwd: I prefer the red bus.\n> I prefer taxis.")]
+    result = Toolbox(memory, tools=OPERATIONS, access="admin").call(
+        "entries.import", {"data": json.dumps(chatgpt(more))}
+    )
+    assert result["sessions"]["turns"] == {"total": 4, "pasted": 1}

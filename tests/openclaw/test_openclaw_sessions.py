@@ -53,7 +53,8 @@ def test_a_recording_of_the_real_program_is_imported_and_found(home: Path, open_
     memory = open_memory()
     report = import_openclaw(memory, home)
     assert sorted(action for action, _ in sessions(report).values()) == ["new"] * 4
-    assert report.remarks == ("Skipped 1 session that OpenClaw was told to forget.",)
+    withheld = "Of 11 turns, these are never added to a prompt: 4 of the agent after text from outside."
+    assert report.remarks == ("Skipped 1 session that OpenClaw was told to forget.", withheld)
     assert search_sessions(memory, "which queue for mail")[0] == (
         "User: Which queue do we use for mail?\n\nAssistant: NATS, since March.",
         "agent",

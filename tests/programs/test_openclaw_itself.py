@@ -56,7 +56,7 @@ def test_notes_and_sessions_are_imported_while_it_runs(real: Running, tmp_path: 
             "USER.md",
         ]
         assert [step.action for step in report.steps if step.kind == "session"] == ["new"] * 4
-        assert report.remarks == ("Skipped 1 session that OpenClaw was told to forget.",)
+        assert report.remarks[0] == "Skipped 1 session that OpenClaw was told to forget."
         (queue,) = memory.search("which queue for mail", source="sessions", max_results=1).hits
         assert queue.snippet == "User: Which queue do we use for mail?\n\nAssistant: NATS, since March."
         pond = memory.search("crane 273", source="sessions", max_results=1).hits  # a compressed message

@@ -307,8 +307,7 @@ def turns_of(message: Message, line: int, before: OutsideText) -> tuple[tuple[Tu
     Text that a person pasted becomes an untrusted turn. After text from outside, the words of the agent may come from
     that text, to the end of the session. The same holds for its answers to a stranger.
     """
-    person = message.role == "user"
-    stranger = message.stranger or (person and bool(_others(message, before.rules)))
+    person, stranger = message.role == "user", is_by_stranger(message, before.rules)
     pieces = split_pasted(message.text) if person and not stranger else [Piece(message.text, False)]
     pasted = message.too_long or any(piece.pasted for piece in pieces)
     outside = before.after(message.use, added=stranger or pasted)
@@ -320,6 +319,11 @@ def turns_of(message: Message, line: int, before: OutsideText) -> tuple[tuple[Tu
     return tuple(
         Turn(role, piece.text, line, time, "untrusted" if piece.pasted else trust) for piece in pieces
     ), outside
+
+
+def is_by_stranger(message: Message, rules: TrustRules) -> bool:
+    """Return whether a message is not the owner's and not the agent's."""
+    return message.stranger or (message.role == "user" and bool(_others(message, rules)))
 
 
 def _others(message: Message, rules: TrustRules) -> list[str]:
@@ -394,12 +398,13 @@ def lines_of(file: BinaryIO) -> Iterator[tuple[bytes, int, bool]]:
         yield content, length, line.endswith(b"\n")
 
 
-def turns_of_file(file: BinaryIO, rules: TrustRules) -> Iterator[tuple[Turn, ...]]:
-    """Yield the turns of each line; none for a line without speech."""
+def turns_of_file(file: BinaryIO, rules: TrustRules) -> Iterator[tuple[Message, tuple[Turn, ...]]]:
+    """Yield each line with its turns; none for a line without speech."""
     outside = OutsideText(rules=rules)
     for number, (line, _, _) in enumerate(lines_of(file), 1):
-        turns, outside = turns_of(parse_or_empty(line), number, outside)
-        yield turns
+        message = parse_or_empty(line)
+        turns, outside = turns_of(message, number, outside)
+        yield message, turns
 
 
 def parse_or_empty(line: bytes) -> Message:

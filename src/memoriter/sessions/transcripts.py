@@ -94,7 +94,7 @@ class Transcripts:
         for found in self.scan().files:
             if found.path == str(transcript) or found.absolute == file:
                 return found
-        raise NotFound(f"{str(transcript)!r} is not one of the transcripts in `sessions.paths`.")
+        raise NotFound(f"'{transcript}' is not one of the transcripts in `sessions.paths`.")
 
     def _trees(self) -> Iterator[Tree]:
         for root in self.roots:
@@ -206,7 +206,7 @@ class Transcripts:
     def turns(self, found: FoundFile) -> Iterator[Turn]:
         """Yield all turns from the start."""
         with self._open(found) as (file, _):
-            for turns in turns_of_file(file, self._rules):
+            for _, turns in turns_of_file(file, self._rules):
                 yield from turns
 
     def session(self, found: FoundFile) -> str:
@@ -233,7 +233,7 @@ class Transcripts:
         end = start - 1 + (lines or EXCERPT_LINES)
         shown, total = list[str](), 0
         with self._open(found) as (file, _):
-            for turns in turns_of_file(file, self._rules):
+            for _, turns in turns_of_file(file, self._rules):
                 total += 1
                 if start <= total <= end:
                     shown.append(_format(turns) if turns else "")

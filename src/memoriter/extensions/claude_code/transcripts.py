@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.errors import NotFound
-from memoriter.extensions.importing import NamedImporter
+from memoriter.extensions.importing import NamedImporter, Source, report_of
 from memoriter.extensions.importing.copying import copy_file, plan_copy
-from memoriter.hosts import ImportReport
 from memoriter.records import Imported
 
 if TYPE_CHECKING:
+    from memoriter.hosts import ImportReport
     from memoriter.memory import Memory
 
 HOME = Path("~/.claude")
@@ -40,9 +40,7 @@ def import_claude_code(
     if not dry_run:
         steps = [copy_file(step, sessions) for step in steps]
         memory.mark_changed()
-    return ImportReport(
-        "Claude Code", home, memory.settings.agent, tuple(steps), Imported(0, 0), dry_run=dry_run
-    )
+    return report_of(memory, "Claude Code", Source(home), steps, Imported(0, 0), dry_run=dry_run)
 
 
 def _is_transcript(path: Path) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -139,7 +138,7 @@ def _read_messages(path: str) -> list[dict[str, Any]]:
         raise SourceError(f"{path} is not UTF-8 text (byte {error.start}).") from error
     wrong = f"{path} does not contain messages: JSON objects with `role` and `content`, in an array or one per line"
     try:
-        messages = list(_parse_messages(text))
+        messages = _parse_messages(text)
     except (ValueError, RecursionError) as error:
         raise SourceError(f"{wrong} ({error}).") from error
     if not all(isinstance(message, dict) for message in messages):
@@ -147,20 +146,13 @@ def _read_messages(path: str) -> list[dict[str, Any]]:
     return messages
 
 
-def _parse_messages(text: str) -> Iterable[Any]:
-    if text.lstrip()[:1] == "[":
-        parsed = json.loads(text)
-        return parsed if isinstance(parsed, list) else [parsed]
-    pieces = text.split("\n") if _is_json_lines(text) else [text]
-    objects = [json.loads(piece) for piece in pieces if piece.strip()]
-    if len(objects) == 1 and isinstance(objects[0], dict) and isinstance(objects[0].get("messages"), list):
-        return list(objects[0]["messages"])  # a request to a language model
-    return objects
-
-
-def _is_json_lines(text: str) -> bool:
+def _parse_messages(text: str) -> list[Any]:
     try:
-        json.loads(text.lstrip().split("\n", 1)[0])
+        found = json.loads(text)
     except ValueError:
-        return False
-    return True
+        if text.lstrip().startswith("["):
+            raise  # a damaged array, not one object per line
+        return [json.loads(line) for line in text.split("\n") if line.strip()]
+    if isinstance(found, dict) and isinstance(found.get("messages"), list):
+        return list(found["messages"])  # a request to a language model
+    return found if isinstance(found, list) else [found]

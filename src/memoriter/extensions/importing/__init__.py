@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from memoriter.entries.exchange import MAX_TIME, seconds_of
 from memoriter.errors import NotFound, SourceError, WriteError
@@ -27,10 +28,11 @@ from memoriter.extensions.importing.copying import (
     remove_copy,
 )
 from memoriter.hosts import ImportReport, ImportStep
+from memoriter.memory import Memory, parts_of
 from memoriter.records import Imported
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
+from memoriter.sessions.messages import is_by_stranger, turns_of_file
+from memoriter.text.pasted import MAX_OWN_WIDTH
+from memoriter.text.tokens import width
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 #: Bytes of all texts of an archive together: the first number, or this many times its size, up to the last number.
@@ -39,6 +41,13 @@ FREE_BYTES, MAX_RATIO, MAX_TEXT_BYTES = 64 << 20, 100, 512 << 20
 MAX_NOTES = 50_000
 #: A transcript of another program: its name, and the id of the conversation.
 _SESSION_PATH = re.compile(r"[a-z0-9-]+/[A-Za-z0-9_-]+\.jsonl")
+#: Why turns never enter a prompt: the name of the reason, and in words.
+WITHHELD = {
+    "pasted": "with pasted text",
+    "long": "of more than about 100 words",
+    "others": "of other people",
+    "relayed": "of the agent after text from outside",
+}
 
 
 class Importer(Protocol):
@@ -107,12 +116,12 @@ class Source:
 
     def zipped(self, is_wanted: Callable[[str], bool]) -> list[str]:
         """Return the texts of an archive whose names are wanted."""
-        import lzma
-        import zipfile  # loads compression libraries, which only archives need
-        import zlib
+        import zlib  # compression libraries, which only archives need
+        from lzma import LZMAError
+        from zipfile import BadZipFile, ZipFile
 
         try:
-            with zipfile.ZipFile(self.place) as archive:
+            with ZipFile(self.place) as archive:
                 free = max(FREE_BYTES, MAX_RATIO * self.place.stat().st_size)
                 texts, left = list[str](), (limit := min(free, MAX_TEXT_BYTES))
                 for name in sorted(filter(is_wanted, archive.namelist())):
@@ -124,15 +133,7 @@ class Source:
                             f"{self.place} expands to more than {limit >> 20} MB. Nothing was imported."
                         )
                     texts.append(data.decode("utf-8-sig"))
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            lzma.LZMAError,
-            RuntimeError,
-            ValueError,
-            EOFError,
-            OSError,
-        ) as error:
+        except (BadZipFile, LZMAError, zlib.error, RuntimeError, ValueError, EOFError, OSError) as error:
             # RuntimeError: the archive has a password or an unknown compression.
             raise SourceError(f"{self.place} cannot be read: {error}. Nothing was imported.") from error
         return texts
@@ -264,13 +265,31 @@ def report_of(
     source: Source,
     steps: Iterable[ImportStep],
     entries: Imported,
-    remarks: tuple[str, ...] = (),
+    remarks: Iterable[str] = (),
     *,
     dry_run: bool,
 ) -> ImportReport:
     """Return the report of an import."""
-    agent = memory.settings.agent
-    return ImportReport(program, source.place, agent, tuple(steps), entries, remarks, dry_run)
+    steps, agent = tuple(steps), memory.settings.agent
+    turns = Counter[str]() if dry_run else count_turns(memory, steps)
+    if reasons := ", ".join(f"{turns[name]} {why}" for name, why in WITHHELD.items() if turns[name]):
+        remarks = (*remarks, f"Of {turns['total']} turns, these are never added to a prompt: {reasons}.")
+    return ImportReport(program, source.place, agent, steps, entries, tuple(remarks), dry_run, turns=turns)
+
+
+def count_turns(memory: Memory, steps: Iterable[ImportStep]) -> Counter[str]:
+    """Count the turns of sessions that were written (`total`), and those that never enter a prompt, by the reason."""
+    rules, counts = parts_of(memory).trust_rules, Counter[str]()
+    for step in steps:
+        if step.kind == "session" and step.action in ("new", "grown"):
+            with step.target.open("rb") as file:
+                for message, turns in turns_of_file(file, rules):
+                    counts["total"] += bool(turns)
+                    if any(turn.trust == "untrusted" for turn in turns):
+                        by_other = "others" if is_by_stranger(message, rules) else ""
+                        pasted = "long" if width(message.text) > MAX_OWN_WIDTH else "pasted"
+                        counts["relayed" if message.role == "assistant" else by_other or pasted] += 1
+    return counts
 
 
 def _read_text(file: Path) -> str:

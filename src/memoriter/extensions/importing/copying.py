@@ -58,12 +58,7 @@ class SealedTranscript:
             return bool(json.loads(first).get("id") == self.records[0].get("id")) and all(
                 message.get("id") in known for message in messages
             )
-        except (
-            ValueError,
-            AttributeError,
-            RecursionError,
-            TypeError,
-        ):  # TypeError: an id that is not hashable
+        except (ValueError, AttributeError, RecursionError, TypeError):  # TypeError: an id is a list
             return False
 
 

@@ -73,6 +73,10 @@ class ImportedSessionsJson(Shape):
     longer: Count = described(0, "Sessions that exist already and get new messages.")
     other: Count = described(0, "Sessions that were left out: another file exists there.")
     damaged: Count = described(0, "Conversations that cannot be read.")
+    turns: dict[str, Count] = described(
+        {},
+        "Turns of these sessions (`total`), and those that enter no prompt: `pasted`, `long`, `others`, `relayed`.",
+    )
     titles: list[str] = described([], "The first titles of new sessions.")
     files: list[AddedSessionJson] = described(
         [], "Every session that was added. `entries.undo_import` takes them."
@@ -89,6 +93,7 @@ class ImportedSessionsJson(Shape):
             longer=actions["grown"],
             other=actions["other"],
             damaged=report.damaged,
+            turns=dict(report.turns),
             titles=[step.title or step.target.stem for step in new[:MAX_TITLES]],
             files=[
                 AddedSessionJson(path=f"{step.target.parent.name}/{step.target.name}", version=step.version)

@@ -33,24 +33,16 @@ class Mem0Importer:
     def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
         """Import the statements. What memoriter had exported for mem0 becomes what it was."""
         lines = [line for records in source.records for line in lines_of_mem0(records)]
-        entries = (
-            memory.entries.import_("\n".join(lines), dry_run=dry_run)
-            if lines
-            else import_statements(memory, source, dry_run=dry_run, texts=self._named(source))
-        )
+        texts = ["\n".join(lines)] if lines else self._named(source)
+        entries = import_statements(memory, source, dry_run=dry_run, texts=texts)
         return report_of(memory, self.program, source, (), entries, dry_run=dry_run)
 
     def _named(self, source: Source) -> Iterator[str]:
         """Yield the texts of the source, with the name of the program in each record."""
+        for record in source.members(*LISTS):
+            if isinstance(record, dict) and "memory" in record:
+                record["source"] = record.get("source") or self.program
         for text, found in zip(source.texts, source.records, strict=True):
-            records = (
-                next((found[name] for name in LISTS if name in found), ())
-                if isinstance(found, dict)
-                else found
-            )
-            for record in records if isinstance(records, list) else ():
-                if isinstance(record, dict) and "memory" in record:
-                    record["source"] = record.get("source") or self.program
             yield text if found is None else json.dumps(found)
 
 

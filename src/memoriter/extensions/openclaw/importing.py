@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from memoriter.entries import Entries
 from memoriter.errors import NotFound, SourceError, WriteError, install_command
-from memoriter.extensions.importing import NamedImporter
+from memoriter.extensions.importing import NamedImporter, Source, report_of
 from memoriter.extensions.importing.copying import SealedTranscript, copy_file, plan_copy
 from memoriter.extensions.openclaw.database import OpenClawSession, open_sessions
 from memoriter.extensions.openclaw.home import CORE_NOTES, HOME, Home, is_home, is_workspace
@@ -77,16 +77,8 @@ class OpenClaw:
         if is_workspace(folder) and not is_home(folder):
             return cls(folder, agent, folder)
         home = Home.read(folder, agent)
-        return cls(
-            folder,
-            home.agent,
-            home.workspace(),
-            home.sessions(),
-            home.database(),
-            home.entries(),
-            tuple(home.remarks()),
-            home.shared(),
-        )
+        places = (home.workspace(), home.sessions(), home.database(), home.entries())
+        return cls(folder, home.agent, *places, tuple(home.remarks()), home.shared())
 
     def import_into(self, memory: Memory, *, dry_run: bool = False) -> ImportReport:
         """Copy what is new, keep what exists, and report every file."""
@@ -108,9 +100,8 @@ class OpenClaw:
                 imported = self._import_entries(self.entries, memory.entries, remarks, dry_run=dry_run)
             except SourceError as error:
                 remarks.append(f"{self.entries}: {error}.")
-        return ImportReport(
-            "OpenClaw", self.home, self.agent, tuple(steps), imported, tuple(remarks), dry_run
-        )
+        report = report_of(memory, "OpenClaw", Source(self.home), steps, imported, remarks, dry_run=dry_run)
+        return replace(report, agent=self.agent)
 
     # ---- notes ------------------------------------------------------------------------------------------------
 

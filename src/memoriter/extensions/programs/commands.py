@@ -62,9 +62,7 @@ def import_(
     programs = offers("importers")
     if program not in programs and (folder or not source.exists()):
         names = ", ".join(sorted(programs))
-        raise typer.BadParameter(
-            f"{str(source)!r} is neither a file nor one of: {names}.", param_hint="SOURCE"
-        )
+        raise typer.BadParameter(f"'{source}' is neither a file nor one of: {names}.", param_hint="SOURCE")
     with context.obj.memory() as memory:
         named = import_from(memory, program, folder, dry_run=dry_run) if program in programs else None
         try:
@@ -112,10 +110,8 @@ def _print_import(report: ImportReport) -> None:
     ]
     for kind, title in (("note", "notes"), ("session", "sessions")):
         actions = [step.action for step in report.steps if step.kind == kind]
-        counts = [(actions.count(action), label) for action, label in IMPORT_ACTIONS.items()]
-        lines.append(
-            f"{title}: {', '.join(f'{count} {label}' for count, label in counts if count) or 'none'}"
-        )
+        counts = [f"{actions.count(one)} {label}" for one, label in IMPORT_ACTIONS.items() if one in actions]
+        lines.append(f"{title}: {', '.join(counts) or 'none'}")
     lines.append(f"entries: {report.entries.added} new, {report.entries.already} unchanged")
     if report.dry_run:
         copies = [step for step in report.steps if step.action in ("new", "grown")]
@@ -138,6 +134,7 @@ def _report_of(report: ImportReport) -> dict[str, object]:
         "agent": report.agent,
         "dryRun": report.dry_run,
         "files": [{name: getattr(step, name) for name in names} for step in report.steps],
+        "turns": report.turns,
         "entries": {name: getattr(report.entries, name) for name in ("added", "already", "refused")},
         "remarks": report.remarks,
     }
