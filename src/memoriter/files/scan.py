@@ -56,10 +56,10 @@ class Tree:
     def matches(self, relative: str) -> bool:
         """Return whether a relative path belongs to the memory."""
         if isinstance(self.pattern, PathGlobs):
-            # An absolute path starts with an empty name.
+            # An absolute path starts with an empty name, or on Windows with a drive.
             *folders, name = relative.split("/")
             are_usual = name and all(folder and folder not in SKIPPED_FOLDERS for folder in folders)
-            return bool(are_usual) and self.pattern.matches(relative)
+            return bool(are_usual) and not os.path.isabs(relative) and self.pattern.matches(relative)  # noqa: PTH117
         return self.pattern.fullmatch(relative) is not None
 
     def contains(self, path: str) -> bool:
