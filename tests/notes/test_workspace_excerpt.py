@@ -163,6 +163,13 @@ def test_on_windows_an_absolute_path_is_read_in_any_form(root: Path) -> None:
     assert excerpts == [Excerpt("memory/sub/a.md", "one", 1, 1, 3)] * 3
 
 
+@pytest.mark.skipif(sys.platform != "win32", reason="only Windows knows two separators")
+@pytest.mark.parametrize("path", ["..\\a.md", "C:\\elsewhere\\a.md", "memory\\none.md"])
+def test_on_windows_a_message_shows_the_path_with_slashes(root: Path, path: str) -> None:
+    with pytest.raises((PathRefused, NotFound), match=f"^'{path.replace(chr(92), '/')}' "):
+        Workspace(root).excerpt(path)
+
+
 @pytest.mark.skipif(sys.platform != "win32", reason="only Windows has folders of other machines")
 @pytest.mark.parametrize("share", ["\\\\server\\share\\notes", "//server/share/notes"])
 def test_on_windows_a_note_on_another_machine_is_found_by_its_path(share: str, tmp_path: Path) -> None:

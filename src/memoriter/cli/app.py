@@ -186,7 +186,7 @@ def get(
     )
 
 
-@app.command(epilog="Example: memoriter save 'Anna prefers tea.' --title Anna --tags people")
+@app.command(epilog='Example: memoriter save "Anna prefers tea." --title Anna --tags people')
 def save(
     context: typer.Context,
     words: Annotated[

@@ -39,12 +39,12 @@ def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
     app.command(epilog="Example: memoriter add 'I prefer tabs' --type user_preference --importance 4")(add)
     app.command("list", epilog="Example: memoriter list --type fact --limit 20")(list_)
-    app.command(epilog="Examples: memoriter edit 1f0c2a9e · memoriter edit 1f0c2a9e --text 'I prefer tea'")(
+    app.command(epilog='Examples: memoriter edit 1f0c2a9e · memoriter edit 1f0c2a9e --text "I prefer tea"')(
         edit
     )
     app.command(epilog="Examples: memoriter undo · memoriter undo 1f0c2a9e")(undo)
     app.command(epilog="Examples: memoriter redo · memoriter redo 1f0c2a9e")(redo)
-    app.command(epilog="Example: memoriter forget --query 'my old address' --dry-run")(forget)
+    app.command(epilog='Example: memoriter forget --query "my old address" --dry-run')(forget)
 
 
 def add(

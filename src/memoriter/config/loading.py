@@ -285,7 +285,7 @@ def _shown(value: object) -> object:
     """Return a wrong value as its author wrote it: a path is a text, and a list is a list."""
     match value:
         case Path():
-            return str(value)
+            return value.as_posix()
         case dict():
             return {name: _shown(item) for name, item in value.items()}
         case list() | tuple():

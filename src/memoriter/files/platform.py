@@ -329,10 +329,8 @@ def is_alive(pid: int) -> bool:
         return bool(win32process.GetExitCodeProcess(process) == 259)  # STILL_ACTIVE
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
+    except OSError as error:
+        return error.errno == errno.EPERM
     return True
 
 

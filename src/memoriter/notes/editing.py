@@ -95,9 +95,9 @@ class NoteEditor:
         check_mounted(self._workspace.root, self._was_there)
         shown, file = self._workspace.place(path)
         if any(part.startswith(".") for part in shown.split("/")):
-            raise PathRefused(sentence("note.hidden", path=path[:200]))
+            raise PathRefused(sentence("note.hidden", path=shown[:200]))
         if new and (invisible(shown) or shown.count("/") >= MAX_DEPTH):
-            raise PathRefused(sentence("note.name", path=path[:200], limit=MAX_DEPTH))
+            raise PathRefused(sentence("note.name", path=shown[:200], limit=MAX_DEPTH))
         return shown, file
 
     def _check(self, path: str, old: str | None, version: str | None) -> None:

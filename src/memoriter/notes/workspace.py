@@ -254,7 +254,7 @@ class Workspace:
         except SourceError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise self._not_found(cited) from error
-            raise type(error)(f"Cannot read {path!r}. {error}") from error
+            raise type(error)(f"Cannot read {cited!r}. {error}") from error
         every = split_lines(document.text)
         chosen = every[start - 1 : start - 1 + (lines or EXCERPT_LINES)]
         if lines is None:
@@ -267,17 +267,18 @@ class Workspace:
         Raises `PathRefused` for a path that does not belong to the memory.
         """
         tree, relative = self._locate(path)
+        shown = tree.shown + relative
         if Path(relative).suffix.lower() in self.readers:
-            raise PathRefused(f"{path[:200]!r} is a document that memoriter reads and never changes.")
+            raise PathRefused(f"{shown[:200]!r} is a document that memoriter reads and never changes.")
         for name in filter(is_reserved, relative.split("/")):
-            raise PathRefused(sentence("note.reserved", path=path[:200], name=name[:80]))
-        return tree.shown + relative, Path(tree.real, self._resolve(tree, relative))
+            raise PathRefused(sentence("note.reserved", path=shown[:200], name=name[:80]))
+        return shown, Path(tree.real, self._resolve(tree, relative))
 
     def _locate(self, path: str) -> tuple[Tree, str]:
         """Return the tree and relative path of a path, without revealing which files exist."""
         written = path.removeprefix("./").replace(os.sep, "/")
         if not path or not is_citable(path) or ".." in written.split("/"):
-            raise PathRefused(sentence("path.relative", path=path[:200]))
+            raise PathRefused(sentence("path.relative", path=written[:200]))
         shared.refresh(self.root)
         self._trees = self._current_trees()
         for tree in self._trees:
@@ -286,7 +287,7 @@ class Workspace:
                 start, relative = written[: len(prefix)], written[len(prefix) :]
                 if os.path.normcase(start) == os.path.normcase(prefix) and tree.matches(relative):
                     return tree, relative
-        raise PathRefused(sentence("path.outside", path=path[:200]))
+        raise PathRefused(sentence("path.outside", path=written[:200]))
 
     def _resolve(self, tree: Tree, relative: str) -> str:
         """Resolve the links of a path. They must stay inside the tree."""

@@ -94,7 +94,7 @@ class Transcripts:
         for found in self.scan().files:
             if found.path == str(transcript) or found.absolute == file:
                 return found
-        raise NotFound(f"{str(transcript)!r} is not one of the transcripts in `sessions.paths`.")
+        raise NotFound(f"'{transcript}' is not one of the transcripts in `sessions.paths`.")
 
     def _trees(self) -> Iterator[Tree]:
         for root in self.roots:

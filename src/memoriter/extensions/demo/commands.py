@@ -34,7 +34,7 @@ def demo() -> None:
         "1. A workspace is a folder of Markdown notes. This one belongs to Mira, who builds an app in Lisbon:"
     )
     for file in sorted(WORKSPACE.rglob("*.md")):
-        typer.echo(f"   {file.relative_to(WORKSPACE)}")
+        typer.echo(f"   {file.relative_to(WORKSPACE).as_posix()}")
 
     _say("2. Index it. The embedding model comes with the package: no key, no download.")
     _run("index")
@@ -59,7 +59,7 @@ def demo() -> None:
     note = WORKSPACE / "memory/2026-02-15.md"
     text = "# 2026-02-15\n\n- The spare key of the studio is with Dona Graça on the second floor.\n"
     note.write_text(text, "utf-8")
-    typer.echo(f"   (wrote {note})")
+    typer.echo(f"   (wrote {note.as_posix()})")
     _run("search", "who has the spare key?", "-n", "1")
 
     _say("Continue on your own:")

@@ -62,9 +62,7 @@ def import_(
     programs = offers("importers")
     if program not in programs and (folder or not source.exists()):
         names = ", ".join(sorted(programs))
-        raise typer.BadParameter(
-            f"{str(source)!r} is neither a file nor one of: {names}.", param_hint="SOURCE"
-        )
+        raise typer.BadParameter(f"'{source}' is neither a file nor one of: {names}.", param_hint="SOURCE")
     with context.obj.memory() as memory:
         named = import_from(memory, program, folder, dry_run=dry_run) if program in programs else None
         try:

@@ -10,13 +10,14 @@ import typer
 
 from memoriter.cli import render
 from memoriter.cli.context import MAX_JSON_INPUT, read_input
+from memoriter.files.platform import command_line
+
+_EXAMPLE = ("memoriter", "call", "memory_search", '{"query": "backups"}')
 
 call_command = typer.Typer(add_completion=False)
 
 
-@call_command.command(
-    epilog='Examples: memoriter call memory_search \'{"query": "backups"}\' · memoriter call entries.list'
-)
+@call_command.command(epilog=f"Examples: {command_line(_EXAMPLE)} · memoriter call entries.list")
 def call(
     context: typer.Context,
     operation: Annotated[

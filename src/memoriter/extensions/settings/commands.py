@@ -27,7 +27,7 @@ config_app = typer.Typer(help="Show or change the settings.", no_args_is_help=Tr
 # ---- collections ----------------------------------------------------------------------------------------------
 
 
-@collection_app.command("add", epilog="Example: memoriter collection add docs ~/docs --pattern '**/*.md'")
+@collection_app.command("add", epilog='Example: memoriter collection add docs ~/docs --pattern "**/*.md"')
 def add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, '-' and '_'.")],
@@ -46,7 +46,7 @@ def add(
 
     folder = path.expanduser().absolute()
     if not folder.is_dir():
-        raise typer.BadParameter(f"{str(path)!r} is not a folder.", param_hint="PATH")
+        raise typer.BadParameter(f"'{path}' is not a folder.", param_hint="PATH")
     collections = dict(context.obj.settings().collections)
     collections.pop(name, None)  # the new one is last, so that an error is about it
     try:

@@ -64,7 +64,7 @@ def add(
 
     folder = (path or Path.cwd()).expanduser().absolute()
     if not folder.is_dir():
-        raise typer.BadParameter(f"{str(path)!r} is not a folder.", param_hint="PATH")
+        raise typer.BadParameter(f"'{path}' is not a folder.", param_hint="PATH")
     try:
         check_collections({name: CollectionSettings(path=folder)})  # the same rules for names
     except ValueError as error:

@@ -189,7 +189,7 @@ def _chosen_folder(options: GlobalOptions, path: Path | None) -> GlobalOptions:
         if folder.resolve() in (Path.home().resolve(), Path(folder.anchor)):
             folder = settings.workspace
     if folder.exists() and not folder.is_dir():
-        raise typer.BadParameter(f"{str(folder)!r} is not a folder.", param_hint="PATH")
+        raise typer.BadParameter(f"'{folder}' is not a folder.", param_hint="PATH")
     return replace(options, workspace=folder.expanduser().absolute())
 
 
