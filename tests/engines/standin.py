@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from memoriter.files import platform
+
 SOURCE = Path(__file__).with_name("fake_qmd.py")
 
 
@@ -82,6 +84,8 @@ def is_alive(pid: int, wait_s: float = 60.0) -> bool:
 
 def _runs(pid: int) -> bool:
     """Return whether the process runs. A zombie does not."""
+    if sys.platform == "win32":
+        return platform.is_alive(pid)
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
     except OSError:

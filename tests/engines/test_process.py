@@ -29,17 +29,19 @@ def run(
 
 
 def test_output_and_exit_status_are_returned() -> None:
-    finished = run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
+    finished = run("import os, sys; os.write(1, b'out\\n'); os.write(2, b'err\\n'); sys.exit(3)")
     assert finished == Finished(3, b"out\n", b"err\n")
 
 
 def test_the_program_gets_only_the_given_environment() -> None:
-    finished = run("import os; print(sorted(os.environ))", env={"ONLY": "this"})
-    assert finished.stdout in (b"['ONLY']\n", b"['LC_CTYPE', 'ONLY']\n")
+    finished = run("import os; print(*os.environ)", env={"ONLY": "this"})
+    names = set(finished.stdout.decode().split())
+    added = {"LC_CTYPE"} | {name for name in names if name.startswith(("SYSTEM", "WINE"))}  # by the system
+    assert names - added == {"ONLY"}
 
 
 def test_the_program_has_no_input() -> None:
-    assert run("import sys; print(len(sys.stdin.read()))").stdout == b"0\n"
+    assert run("import sys; print(len(sys.stdin.read()))").stdout.strip() == b"0"
 
 
 GRANDCHILD = """
@@ -50,6 +52,7 @@ open({file!r}, "w").write(str(child.pid))
 """
 
 
+@pytest.mark.posix("sh")
 @pytest.mark.requirement("C12")
 def test_after_the_timeout_the_whole_group_is_killed(tmp_path: Path) -> None:
     file, path = tmp_path / "pid", {"PATH": os.environ["PATH"]}
@@ -78,7 +81,7 @@ def test_too_much_output_of_a_finished_program_is_an_error() -> None:
 
 def test_excess_standard_error_is_dropped() -> None:
     finished = run("import sys; sys.stderr.write('x' * 1_000_000); print('ok')")
-    assert (finished.stdout, len(finished.stderr)) == (b"ok\n", process.STDERR_BYTES)
+    assert (finished.stdout.strip(), len(finished.stderr)) == (b"ok", process.STDERR_BYTES)
 
 
 @pytest.mark.parametrize("argv", [["/nowhere/qmd"], ["/"], ["qmd\0"]])

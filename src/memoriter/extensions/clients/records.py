@@ -21,13 +21,12 @@ def of_codex(record: Record) -> Record | None:
 
 def of_copilot_cli(record: Record) -> Record | None:
     """Return the message or the tool result of ``{"type": …, "data": …}``."""
-    data = record.get("data")
-    if str(record.get("type")) not in _COPILOT_ROLES or not isinstance(data, dict):
+    data, role = record.get("data"), _COPILOT_ROLES.get(str(record.get("type")))
+    if role is None or not isinstance(data, dict):
         return None
     if record.get("agentId") or any(data.get(mark) for mark in _COPILOT_MARKS):
         return {}
     [spoken, *_] = [*dicts([data.get("result")]), data]
-    role = _COPILOT_ROLES[str(record["type"])]
     calls = [{**one, "id": one.get("toolCallId")} for one in dicts(data.get("toolRequests"))]
     return {**data, "content": spoken.get("content"), "role": role, "toolCalls": calls}
 

@@ -72,6 +72,7 @@ class Qmd:
     def __init__(self, argv: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None) -> None:
         self.argv = tuple(argv)
         self.folder = folder
+        self._version_file = folder / "version.json"
         inherited = os.environ if environ is None else environ
         self.env = {name: inherited[name] for name in INHERITED_VARIABLES if name in inherited} | {
             "QMD_CONFIG_DIR": str(self.config),
@@ -90,30 +91,21 @@ class Qmd:
         """The database of qmd."""
         return self.folder / "cache" / "qmd" / "index.sqlite"
 
-    @property
-    def _version_file(self) -> Path:
-        return self.folder / "version.json"
-
     def version(self) -> str:
         """Return the version that the program prints, which proves that it starts.
 
         Starting node takes longer than a search should, so the version is cached until the program changes.
         """
-        cached = self._version_file
         file = Path(self.argv[-1]).stat()
         program = [list(self.argv), file.st_mtime_ns, file.st_size]
         with suppress(OSError, ValueError, LookupError, TypeError):
-            known = json.loads(cached.read_text("utf-8"))
+            known = json.loads(self._version_file.read_text("utf-8"))
             if known["program"] == program:
                 return str(known["version"])
-        text = self._run_version()
-        cached.write_text(json.dumps({"program": program, "version": text}), "utf-8")
-        return text
-
-    def _run_version(self) -> str:
         text = self._run(["--version"], VERSION_TIMEOUT_S).split("\n")[0].strip()
         if not text.startswith("qmd"):
             raise EngineError(f"{self.argv[-1]} is not qmd: its version is {text[:60]!r}.")
+        self._version_file.write_text(json.dumps({"program": program, "version": text}), "utf-8")
         return text
 
     def update(self, timeout_s: float) -> UpdateCounts:

@@ -1,7 +1,7 @@
 """Run an external program with limits on its time and output.
 
-The program gets a list of arguments without a shell, the environment of the caller, no input, and a process group,
-which is always killed at the end.
+The program gets a list of arguments without a shell, the environment of the caller, no input, and a process group (on
+Windows a job), which is always killed at the end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,7 @@ def run(
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise EngineError(f"Cannot start {name}: {reason}.") from error
+    kill = _group(process.pid)
     assert process.stdout is not None
     assert process.stderr is not None
     out = _Reader(process.stdout, max_bytes)
@@ -65,7 +66,10 @@ def run(
     try:
         _wait(process, out, name, timeout_s)
     finally:
-        _end(process)
+        with suppress(ProcessLookupError, PermissionError):
+            kill()
+            process.kill()
+        process.wait()
         for reader in (out, err):
             reader.close()
     if out.overflow.is_set():
@@ -86,15 +90,19 @@ def _wait(process: subprocess.Popen[bytes], out: _Reader, name: str, timeout_s: 
             raise EngineError(f"{name} did not finish within {timeout_s:.3g} s.")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kill the process group, so that no child process keeps running."""
-    if sys.platform == "win32":
-        command = ["taskkill", "/F", "/T", "/PID", str(process.pid)]
-        subprocess.run(command, capture_output=True, check=False)  # noqa: S603
-    else:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def _group(pid: int) -> Callable[[], object]:
+    """Return a function that kills a process and those that it starts from now on."""
+    if sys.platform != "win32":
+        return lambda: os.killpg(pid, signal.SIGKILL)
+    import win32api
+    import win32job
+
+    job = win32job.CreateJobObject(None, "")
+    with suppress(win32job.error):  # the process has ended
+        win32job.AssignProcessToJobObject(
+            job, win32api.OpenProcess(0x101, False, pid)
+        )  # SET_QUOTA, TERMINATE
+    return lambda: win32job.TerminateJobObject(job, 1)
 
 
 def _too_much(name: str, max_bytes: int) -> EngineError:
