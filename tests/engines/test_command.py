@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -200,6 +201,7 @@ def test_the_error_of_a_failed_command_has_no_stack_trace(standin: StandIn, tmp_
     assert str(error.value) == "qmd update ended with status 134: Error: SQLITE_CONSTRAINT_PRIMARYKEY."
 
 
+@pytest.mark.posix("a script with a line for its interpreter")
 def test_another_program_named_qmd_is_rejected(tmp_path: Path) -> None:
     other = tmp_path / "qmd"
     other.write_text("#!/bin/sh\necho quick markdown 1.0\n")
@@ -208,6 +210,7 @@ def test_another_program_named_qmd_is_rejected(tmp_path: Path) -> None:
         Qmd([str(other)], tmp_path).version()
 
 
+@pytest.mark.posix("programs without a suffix")
 def test_qmd_is_found_on_the_path_as_a_file_or_as_a_script_with_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,17 +221,27 @@ def test_qmd_is_found_on_the_path_as_a_file_or_as_a_script_with_node(
     assert locate("qmd") == (str(tmp_path / "qmd"),)
     assert locate(str(tmp_path / "qmd")) == (str(tmp_path / "qmd"),)
     assert locate(str(tmp_path / "qmd.js")) == (str(tmp_path / "node"), str(tmp_path / "qmd.js"))
-    script = tmp_path / "node_modules" / "@tobilu" / "qmd" / "dist" / "cli" / "qmd.js"
-    (tmp_path / "qmd.CMD").write_text("")  # what npm installs on Windows, where a query could run commands
-    with pytest.raises(EngineError, match=rf"{re.escape(str(script))} does not exist"):
-        locate(str(tmp_path / "qmd.CMD"))
-    script.parent.mkdir(parents=True)
-    script.write_text("")
-    assert locate(str(tmp_path / "qmd.CMD")) == (str(tmp_path / "node"), str(script))
     with pytest.raises(EngineError, match="'nothing' is not on the PATH"):
         locate("nothing")
     with pytest.raises(EngineError, match=r"does not exist. Set memory.qmd.command"):
         locate(str(tmp_path / "gone" / "qmd"))
+
+
+def test_qmd_is_found_by_the_batch_file_that_npm_installs_on_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = tmp_path / ("node.exe" if sys.platform == "win32" else "node")
+    node.write_text("")
+    node.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PATHEXT", ".exe")
+    script = tmp_path / "node_modules" / "@tobilu" / "qmd" / "dist" / "cli" / "qmd.js"
+    (tmp_path / "qmd.CMD").write_text("")  # through it, a query could run commands
+    with pytest.raises(EngineError, match=rf"{re.escape(str(script))} does not exist"):
+        locate(str(tmp_path / "qmd.CMD"))
+    script.parent.mkdir(parents=True)
+    script.write_text("")
+    assert locate(str(tmp_path / "qmd.CMD")) == (str(node), str(script))
 
 
 def test_an_extra_path_has_its_own_name_and_pattern(tmp_path: Path) -> None:
@@ -243,4 +256,4 @@ def test_an_extra_path_has_its_own_name_and_pattern(tmp_path: Path) -> None:
         names={journal: "journal"},
     )
     assert collections_of(workspace) == (Collection("journal", journal, "**/*.txt"),)
-    assert [found.path for found in workspace.scan().files] == [f"{journal}/one.txt"]
+    assert [found.path for found in workspace.scan().files] == [f"{journal.as_posix()}/one.txt"]

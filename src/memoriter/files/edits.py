@@ -211,7 +211,7 @@ def _restore(note: Path, old: bytes | None) -> None:
         if old is None:
             note.unlink()
         else:
-            write_beside(note, [old], mode=_mode(note)).replace(note)
+            replace(write_beside(note, [old], mode=_mode(note)), note)
 
 
 # ---- bytes -----------------------------------------------------------------------------------------------------

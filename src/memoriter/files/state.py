@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memoriter.errors import LockTimeout
-from memoriter.files import durable, shared
+from memoriter.files import durable, platform, shared
 from memoriter.files.locks import file_lock, state_errors, state_lock
 
 
@@ -22,7 +22,7 @@ def read_state(file: Path) -> dict[str, Any]:
     """Return the values of a state file; none if it is missing or unreadable."""
     shared.refresh(file.parent)
     try:
-        values = json.loads(file.read_bytes()) if file.is_file() else {}  # a pipe would wait for its writer
+        values = json.loads(platform.sharing(file.read_bytes)) if file.is_file() else {}  # a pipe would wait
     except (OSError, ValueError, RecursionError):
         return {}
     return values if isinstance(values, dict) else {}

@@ -19,7 +19,7 @@ from memoriter.extensions.backup.archive import CONFIG, Manifest, Writer, open_a
 from memoriter.extensions.backup.copying import copy_database
 from memoriter.extensions.backup.migrating import files_below, migrate
 from memoriter.files.paths import open_inside
-from memoriter.files.platform import set_mode, sync_file, sync_path
+from memoriter.files.platform import replace, set_mode, sync_file, sync_path
 from memoriter.records import Progress, ProgressCallback
 from memoriter.store.vectors import installed_engines
 
@@ -104,7 +104,7 @@ def _create(
             if progress:
                 progress(Progress("verify", number, len(manifest.files), name))
     size = target.stat().st_size
-    target.replace(path)
+    replace(target, path)
     sync_path(path.parent)
     return BackupReport(
         path, size, len(manifest.files), manifest.notes, manifest.agents, tuple(sorted(set(outside)))

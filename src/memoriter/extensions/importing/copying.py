@@ -22,7 +22,7 @@ from memoriter.errors import NotFound, SourceError
 from memoriter.files import shared
 from memoriter.files.durable import make_folder, write_beside
 from memoriter.files.paths import open_folder
-from memoriter.files.platform import open_plain, rename_without_replacing, sync_path
+from memoriter.files.platform import open_plain, rename_without_replacing, replace, sync_path
 from memoriter.hosts import ImportAction, ImportStep
 from memoriter.text.redaction import clean_values, redact
 
@@ -212,7 +212,7 @@ def _write(step: ImportStep, root: Path, transcript: SealedTranscript | None) ->
             if step.action == "new":
                 rename_without_replacing(temporary, target)
             else:
-                temporary.replace(target)
+                replace(temporary, target)
         except FileExistsError as error:
             raise SourceError(
                 f"{step.target} was created by another program and is left unchanged."

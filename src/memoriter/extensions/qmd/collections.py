@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
+from memoriter.files.platform import replace
 from memoriter.files.scan import absolute
 from memoriter.records import Source
 
@@ -88,7 +89,7 @@ def write_configuration(file: Path, collections: Sequence[Collection], embed_mod
     if content != known:
         new = file.with_suffix(".new")
         new.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", "utf-8")
-        new.replace(file)
+        replace(new, file)
 
 
 def _read(file: Path) -> object:

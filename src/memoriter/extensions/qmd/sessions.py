@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.errors import SourceError
+from memoriter.files.platform import replace
 from memoriter.records import FoundFile, Trust, Turn
 
 if TYPE_CHECKING:
@@ -105,4 +106,4 @@ def _replace(path: Path, lines: Sequence[str] | Iterator[str]) -> None:
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
         file.writelines(f"{line}\n" for line in lines)
-    new.replace(path)
+    replace(new, path)

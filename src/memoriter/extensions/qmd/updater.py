@@ -22,6 +22,7 @@ from memoriter.errors import Cancelled, EngineBusy, EngineError, LockTimeout, Me
 from memoriter.extensions.qmd.command import UpdateCounts
 from memoriter.extensions.qmd.fallback import Cooldown
 from memoriter.files.locks import file_lock
+from memoriter.files.platform import replace, sharing
 
 log = logs.get("engines")
 
@@ -132,7 +133,7 @@ class Updater:
 
     def _read_state(self) -> dict[str, object]:
         with suppress(OSError, ValueError):
-            state = json.loads(self._state.read_text("utf-8"))
+            state = json.loads(sharing(self._state.read_bytes))
             if isinstance(state, dict):
                 return state
         return {}
@@ -140,7 +141,7 @@ class Updater:
     def _write_state(self, signature: str) -> None:
         new = self._state.with_suffix(".new")
         new.write_text(json.dumps({"signature": signature, "at": time.time()}), "utf-8")
-        new.replace(self._state)
+        replace(new, self._state)
 
     def forget(self) -> None:
         """Make the next update index everything again."""
