@@ -75,7 +75,7 @@ class ImportedSessionsJson(Shape):
     damaged: Count = described(0, "Conversations that cannot be read.")
     turns: dict[str, Count] = described(
         {},
-        "Turns of these sessions (`total`), and those that enter no prompt: `pasted`, `long`, `others`, `relayed`.",
+        "Turns of these sessions (`total`), and which enter no prompt: `pasted`, `long`, `others`, `relayed`.",
     )
     titles: list[str] = described([], "The first titles of new sessions.")
     files: list[AddedSessionJson] = described(
