@@ -280,3 +280,26 @@ def test_what_codex_stores_after_it_has_read_a_page_is_relayed(codex: Codex) -> 
         "The Heron Inn has nine rooms.": "agent",
         text: "relayed",
     }
+
+
+def test_codex_runs_hooks_only_after_its_owner_has_trusted_them(codex: Codex) -> None:
+    codex.configure("")
+    codex.api.model = lambda body: [Say("Noted.")]
+    environment = {**os.environ, **codex.environment}
+    subprocess.run([*codex.memoriter, "install", "codex"], env=environment, capture_output=True, check=True)
+    hooks = codex.home / ".codex" / "hooks.json"
+    line = rf"tee '{codex.home}/\2.sent' | \1 --deadline 300 --server"
+    text = re.sub(r"(?<=\": \")([^\"]* hook codex (\w+)) --server", line, hooks.read_text("utf-8"))
+    hooks.write_text(text.replace('"timeout": ', '"timeout": 40'), "utf-8")
+
+    def fired() -> set[str]:
+        sent = (json.loads(file.read_text("utf-8")) for file in codex.home.glob("*.sent"))
+        return {one["hook_event_name"] for one in sent}
+
+    codex.run("exec", "--skip-git-repo-check", "I prefer tabs over spaces in all my Go code.")
+    assert fired() == set()
+    assert "You have a long-term memory" not in json.dumps(codex.api.requests)
+    trusted = ("--dangerously-bypass-hook-trust", "I prefer tabs over spaces in all my Go code.")
+    codex.run("exec", "--skip-git-repo-check", *trusted)
+    assert fired() == {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"}
+    assert "You have a long-term memory" in json.dumps(codex.api.requests)
