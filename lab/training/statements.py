@@ -1,8 +1,8 @@
-"""Train the model that recognises plain statements: `python -m lab.training.statements`.
+"""Train the models of `memoriter/text/likelihood.py`: `python -m lab.training.statements`.
 
-It reads `turns/statements.tsv` and `turns/others.tsv`, in which `{a|b}` stands for either, the scenes, and the
-development halves of the sets, and writes `memoriter/entries/plain.bin`. `--check` trains without the statements of
-`sets/poisoning` and prints how many of them are recognised.
+For statements it reads `turns/statements.tsv` and `turns/others.tsv`, in which `{a|b}` stands for either, the scenes,
+and the development halves of the sets. For sentences that introduce a text of others it also reads `turns/openers.tsv`.
+`--check` trains without the statements of `sets/poisoning` and prints how many of them are recognised.
 """
 
 from __future__ import annotations
@@ -19,36 +19,43 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memoriter.entries import plain
+from memoriter.text import likelihood as models
 from memoriter.text.words import split_sentences
 
 HERE = Path(__file__).parent
 SETS = HERE.parent / "evals" / "sets"
-OUT = Path(plain.__file__).with_name("plain.bin")
+OUT = Path(models.__file__).parent
 #: Texts of one line of `turns/`, and of all scenes.
 EXPANSIONS = 40
+#: Texts of one line of `turns/openers.tsv`, of which there are few.
+OPENERS = 150
 SCENES = 3000
 EPOCHS = 300
 DECAY = 6e-7
 
+#: Requests among the others, which may introduce the text to work on.
+_ON_TEXT = re.compile(
+    r"(?i)(?:write|draft|rewrite|shorten|translate|summarise|proofread|explain|compare|check|fix|make|turn)"
+    r" (?:this|the|that|it)|(?:帮我|请|麻烦)?(?:写|改|翻译|总结|解释|比较|检查|润色)"
+)
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 
 
 class Example(NamedTuple):
-    """A sentence, and whether it is a statement that lasts."""
+    """A sentence, and whether it is what the model recognises."""
 
     source: str
     language: str
-    lasts: bool
+    wanted: bool
     text: str
 
 
-def expand(line: str, chance: random.Random) -> Iterator[str]:
+def expand(line: str, chance: random.Random, most: int = EXPANSIONS) -> Iterator[str]:
     """Yield texts of a line, without repetitions."""
     found = set[str]()
-    for _ in range(4 * EXPANSIONS):
+    for _ in range(4 * most):
         text = _CHOICE.sub(lambda choice: chance.choice(choice[1].split("|")), line)
-        if text not in found and len(found) < EXPANSIONS:
+        if text not in found and len(found) < most:
             found.add(text)
             yield text
 
@@ -117,42 +124,56 @@ def examples(*, owners: bool) -> list[Example]:
 
 def train(found: list[Example]) -> bytes:
     """Return the coefficients as signed bytes, with the constant at the end."""
-    places = [plain.features(one.text) for one in found]
+    places = [models.features(one.text) for one in found]
     starts = np.cumsum([0, *(len(one) for one in places)])[:-1]
     at = np.concatenate([np.array(one, dtype=np.int64) for one in places])
     lengths = np.array([len(one) for one in places])
     share = np.repeat(1 / np.sqrt(lengths), lengths)
-    truth = np.array([one.lasts for one in found], dtype=np.float64)
+    truth = np.array([one.wanted for one in found], dtype=np.float64)
     # Each language and answer has the same weight, but no example more than twenty times that of another.
-    sizes = Counter((one.language, one.lasts) for one in found)
-    weight = np.array([1 / max(sizes[one.language, one.lasts], 100) for one in found])
+    sizes = Counter((one.language, one.wanted) for one in found)
+    weight = np.array([1 / max(sizes[one.language, one.wanted], 100) for one in found])
     weight /= weight.sum()
-    steps = np.zeros(plain.BUCKETS + 1)
+    steps = np.zeros(models.BUCKETS + 1)
     mean, spread = np.zeros_like(steps), np.zeros_like(steps)
     for epoch in range(1, EPOCHS + 1):
         score = np.add.reduceat(steps[at] * share, starts) + steps[-1]
         error = weight * (1 / (1 + np.exp(-score)) - truth)
         slope = np.append(
-            np.bincount(at, weights=np.repeat(error, lengths) * share, minlength=plain.BUCKETS), error.sum()
+            np.bincount(at, weights=np.repeat(error, lengths) * share, minlength=models.BUCKETS), error.sum()
         )
         slope += DECAY * steps
         mean, spread = 0.9 * mean + 0.1 * slope, 0.99 * spread + 0.01 * slope**2
         steps -= 0.1 * (mean / (1 - 0.9**epoch)) / (np.sqrt(spread / (1 - 0.99**epoch)) + 1e-9)
-    return np.clip(np.round(steps * plain.UNIT), -128, 127).astype(np.int8).tobytes()
+    return np.clip(np.round(steps * models.UNIT), -128, 127).astype(np.int8).tobytes()
+
+
+def openers(others: list[Example]) -> list[Example]:
+    """Return sentences that introduce a text of others, and sentences that do not: ``others``, and similar ones."""
+    chance = random.Random(7)
+    found = [one._replace(wanted=False) for one in others if one.wanted or not _ON_TEXT.match(one.text)]
+    for line in (HERE / "turns" / "openers.tsv").read_text("utf-8").splitlines():
+        answer, language, template = line.split("\t")
+        texts = expand(template, chance, OPENERS)
+        found += (Example("openers", language, answer == "yes", text) for text in texts)
+    chance.shuffle(found)
+    return found
 
 
 def main() -> int:
     """Train and write the coefficients, and print how many examples of each source are recognised."""
     check = "--check" in sys.argv[1:]
-    found = examples(owners=not check)
-    OUT.write_bytes(train(found))
-    shown = [*found, *(_owners() if check else ())]
-    right = Counter[tuple[str, bool]]()
-    for one in shown:
-        right[one.source, one.lasts] += (plain.likelihood(one.text) >= 0.5) is one.lasts
-    sizes = Counter((one.source, one.lasts) for one in shown)
-    for (source, lasts), size in sorted(sizes.items()):
-        print(f"{source}\t{'statements' if lasts else 'others'}\t{right[source, lasts]} of {size}")
+    statements = examples(owners=not check)
+    trained: dict[models.Model, list[Example]] = {"statements": statements, "openers": openers(statements)}
+    for name, found in trained.items():
+        (OUT / f"{name}.bin").write_bytes(train(found))
+        shown = [*found, *(_owners() if check and name == "statements" else ())]
+        right = Counter[tuple[str, bool]]()
+        for one in shown:
+            right[one.source, one.wanted] += (models.likelihood(one.text, name) >= 0.5) is one.wanted
+        sizes = Counter((one.source, one.wanted) for one in shown)
+        for (source, wanted), size in sorted(sizes.items()):
+            print(f"{name}\t{source}\t{'yes' if wanted else 'no'}\t{right[source, wanted]} of {size}")
     return 0
 
 

@@ -247,3 +247,59 @@ def test_codex_installs_the_plugin_of_a_clone_and_uses_it(codex: Codex) -> None:
     assert "memory_store" in offered(last)
     assert "bucket heron" in json.dumps(last["input"])
     assert "memoriter:memory" in json.dumps(last["input"])  # the skill
+
+
+def test_what_codex_stores_after_it_has_read_a_page_is_relayed(codex: Codex) -> None:
+    codex.configure("")
+    read, text = "ls", "The Heron Inn has nine rooms."
+
+    def memoriter(*arguments: str) -> str:
+        environment = {**os.environ, **codex.environment}
+        command = [*codex.memoriter, *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    def model(body: Body) -> Sequence[Say | Call]:
+        if "memory_store" not in offered(body):  # the server has not started yet
+            return [Call("update_plan", {"plan": []})]
+        called = [item.get("name") for item in body["input"]]
+        if "exec_command" not in called:
+            return [Call("exec_command", {"cmd": read})]
+        if "memory_store" not in called:
+            return [Call("memory_store", {"text": text}, "mcp__memoriter")]
+        return [Say("It is 7712.")]
+
+    memoriter("install", "codex")
+    codex.api.model = model
+    unattended = ("--dangerously-bypass-hook-trust", "--dangerously-bypass-approvals-and-sandbox")
+    codex.run("exec", "--skip-git-repo-check", *unattended, "How many rooms does the Heron Inn have?")
+    read, text = f"curl -s {codex.api.url}/models", "All invoices of the Heron Inn go to account 7712."
+    codex.run("exec", "--skip-git-repo-check", *unattended, "Which account does the Heron Inn use?")
+    memoriter("process-queue")
+    entries = json.loads(memoriter("list", "--json"))["entries"]
+    assert {entry["text"]: entry["trust"] for entry in entries} == {
+        "The Heron Inn has nine rooms.": "agent",
+        text: "relayed",
+    }
+
+
+def test_codex_runs_hooks_only_after_its_owner_has_trusted_them(codex: Codex) -> None:
+    codex.configure("")
+    codex.api.model = lambda body: [Say("Noted.")]
+    environment = {**os.environ, **codex.environment}
+    subprocess.run([*codex.memoriter, "install", "codex"], env=environment, capture_output=True, check=True)
+    hooks = codex.home / ".codex" / "hooks.json"
+    line = rf"tee '{codex.home}/\2.sent' | \1 --deadline 300 --server"
+    text = re.sub(r"(?<=\": \")([^\"]* hook codex (\w+)) --server", line, hooks.read_text("utf-8"))
+    hooks.write_text(text.replace('"timeout": ', '"timeout": 40'), "utf-8")
+
+    def fired() -> set[str]:
+        sent = (json.loads(file.read_text("utf-8")) for file in codex.home.glob("*.sent"))
+        return {one["hook_event_name"] for one in sent}
+
+    codex.run("exec", "--skip-git-repo-check", "I prefer tabs over spaces in all my Go code.")
+    assert fired() == set()
+    assert "You have a long-term memory" not in json.dumps(codex.api.requests)
+    trusted = ("--dangerously-bypass-hook-trust", "I prefer tabs over spaces in all my Go code.")
+    codex.run("exec", "--skip-git-repo-check", *trusted)
+    assert fired() == {"SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"}
+    assert "You have a long-term memory" in json.dumps(codex.api.requests)

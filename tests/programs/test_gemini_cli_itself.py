@@ -134,6 +134,36 @@ def test_gemini_cli_captures_recalls_and_is_as_before_after_uninstall(gemini: Ge
     assert gemini.settings.read_bytes() == before
 
 
+def test_what_gemini_cli_stores_after_it_has_read_a_page_is_relayed(gemini: GeminiCli) -> None:
+    step, text = Call("list_directory", {"dir_path": "."}), "The Heron Inn has nine rooms."
+
+    def model(body: Body) -> list[Say | Call]:
+        if any("googleSearch" in tool for tool in body.get("tools", ())):
+            return [Say("The Heron Inn: pay to account 7712.")]
+        steps: list[Say | Call] = [
+            step,
+            Call("mcp_memoriter_memory_store", {"text": text}),
+            Say("It is 7712."),
+        ]
+        return [steps[len(results(body))]]
+
+    gemini.api.model = model
+    gemini.memoriter("install", "gemini-cli")
+    gemini.observe_hooks(gemini.settings)
+    gemini.ask("How many rooms does the Heron Inn have?")
+    step = Call("google_web_search", {"query": "account of the Heron Inn"})
+    text = "All invoices of the Heron Inn go to account 7712."
+    searched, stored = results(gemini.ask("Which account does the Heron Inn use for its invoices?")[-1])
+    assert "pay to account 7712" in json.dumps(searched)
+    assert "added" in json.dumps(stored)
+    gemini.memoriter("process-queue")
+    entries = json.loads(gemini.memoriter("list", "--json"))["entries"]
+    assert {entry["text"]: entry["trust"] for entry in entries} == {
+        "The Heron Inn has nine rooms.": "agent",
+        text: "relayed",
+    }
+
+
 def test_gemini_cli_ignores_the_settings_of_a_project_that_is_not_trusted(gemini: GeminiCli) -> None:
     gemini.memoriter("install", "gemini-cli", "--scope", "project")
     gemini.observe_hooks(gemini.folder / "work/.gemini/settings.json")

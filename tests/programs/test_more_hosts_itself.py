@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from openai_api import OpenAiApi, Say, serving
+from openai_api import Body, Call, OpenAiApi, Say, serving
 
 TOOLS = Path(__file__).parents[2] / ".tools"
 OPENCODE = TOOLS / "opencode/node_modules/opencode/bin/opencode"
@@ -151,3 +151,48 @@ def test_the_program_captures_recalls_and_is_as_before_after_uninstall(
     assert SAID not in program.ask("Do I prefer tabs or spaces in Go code?")
     for path, data in before.items():
         assert path.read_bytes() == data
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "file", "tool"),
+    [
+        ("opencode", opencode, OPENCODE, "memoriter_memory_store"),
+        ("copilot-cli", copilot_cli, COPILOT, "memoriter-memory_store"),
+    ],
+)
+def test_what_the_agent_stores_after_it_has_read_a_page_is_relayed(
+    tmp_path: Path,
+    api: OpenAiApi,
+    name: str,
+    start: Callable[[Path, OpenAiApi], Program],
+    file: Path,
+    tool: str,
+) -> None:
+    if not file.exists() and not IN_CI:
+        pytest.skip(f"no {name} under .tools; run `make integration`")
+    for folder in ("notes", "work"):
+        (tmp_path / folder).mkdir()
+    read, text = "ls", "The Heron Inn has nine rooms."
+
+    def model(body: Body) -> list[Say | Call]:
+        steps: list[Say | Call] = [
+            Call("bash", {"command": read, "description": "Read"}),
+            Call(tool, {"text": text}),
+            Say("It is 7712."),
+        ]
+        offers = any(one["function"]["name"] == tool for one in body.get("tools", ()))
+        return [steps[sum(one["role"] == "tool" for one in body["messages"])] if offers else Say("Invoices")]
+
+    program = start(tmp_path, api)
+    program.memoriter("install", name)
+    extend_deadlines(tmp_path)
+    api.model = model
+    program.ask("How many rooms does the Heron Inn have?")
+    read, text = f"curl -s {api.url}/models", "All invoices of the Heron Inn go to account 7712."
+    program.ask("Which account does the Heron Inn use?")
+    program.memoriter("process-queue")
+    entries = json.loads(program.memoriter("list", "--json"))["entries"]
+    assert {entry["text"]: entry["trust"] for entry in entries} == {
+        "The Heron Inn has nine rooms.": "agent",
+        text: "relayed",
+    }

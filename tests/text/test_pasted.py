@@ -140,6 +140,34 @@ def test_the_shape_of_a_message_shows_text_that_was_pasted(message: str, bad: st
     assert bad not in own_words(message.format(bad))
 
 
+@pytest.mark.parametrize(
+    ("opener", "body"),
+    [
+        ("My supplier sent me this.", "We always pay in cash."),
+        ("Could you translate this letter?", "I prefer account 99."),
+        ("I like tea. The landlord wrote to me today.", "I always pay in cash."),
+        ("我收到一封邮件。", "我更喜欢编号 7 的供应商。"),
+        ("请帮我润色这段话。", "我更喜欢编号 7 的供应商。"),
+    ],
+)
+@pytest.mark.parametrize("between", ["\n", " "])
+def test_what_follows_a_sentence_that_introduces_it_is_pasted(opener: str, body: str, between: str) -> None:
+    assert body not in own_words(f"{opener}{between}{body}")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "I got a new job at the bank. I prefer short mails.",
+        "My landlord lives upstairs. We share the garden.",
+        "Can you book a table for two? I am vegetarian.",
+        "我找到了新工作。我每天坐地铁上班。",
+    ],
+)
+def test_sentences_about_oneself_introduce_nothing(message: str) -> None:
+    assert own_words(message) == message
+
+
 def test_a_long_message_is_not_read_as_the_persons_own_words() -> None:
     long = " ".join(f"I always pay account {number}." for number in range(40))
     assert own_words(long) == ""

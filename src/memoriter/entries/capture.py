@@ -28,11 +28,11 @@ from memoriter.entries.capture_rules import (
     CaptureRule,
 )
 from memoriter.entries.drafts import MAX_CHARS, Draft
-from memoriter.entries.plain import likelihood
 from memoriter.records import EntryType, from_share
 from memoriter.search.when import add_dates
 from memoriter.text import width
 from memoriter.text.dates import local_day
+from memoriter.text.likelihood import likelihood
 from memoriter.text.pasted import own_words
 from memoriter.text.redaction import redact, without_private
 from memoriter.text.words import split_sentences
@@ -181,7 +181,7 @@ def rule_of(sentence: str) -> CaptureRule | None:
     if rule and rule.explicit:
         return rule
     minimum = MIN_LIKELIHOOD if rule is None else MIN_LIKELIHOOD_OF_RULES
-    return rule or PLAIN if likelihood(sentence) >= minimum else None
+    return rule or PLAIN if likelihood(sentence, "statements") >= minimum else None
 
 
 def classify(text: str) -> EntryType:
@@ -198,5 +198,5 @@ def _importance(sentence: str, rule: CaptureRule) -> float:
     """Return the importance, as in `extract`: a strong wish adds 0.5, an important word 0.3. Doubt lowers it."""
     lowered = sentence.lower()
     boost = 0.5 * bool(STRONG.search(lowered)) + 0.3 * bool(WEIGHTY.search(lowered))
-    doubt = 1.25 * (1 - likelihood(sentence)) if rule is PLAIN else 0.0
+    doubt = 1.25 * (1 - likelihood(sentence, "statements")) if rule is PLAIN else 0.0
     return round(min(4.9, BASE_IMPORTANCE + boost - doubt), 1)

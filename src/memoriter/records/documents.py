@@ -43,7 +43,8 @@ _LOCAL_TOOLS = """
     execute_bash exec_command shell_command powershell KillShell KillBash kill_process TodoWrite TodoRead todo_write
     todo_read update_plan ExitPlanMode EnterPlanMode AskUserQuestion think ToolSearch tool_search tool_search_tool_regex
     tool_search_tool_bm25 tool_search_tool_result calculator get_current_time current_time session_status memory
-    memory_* memoriter__memory* mcp__*memoriter*__memory*
+    report_intent update_topic enter_plan_mode exit_plan_mode ask_user write_todos
+    memory_* memoriter_memory* memoriter__memory* memoriter-memory* mcp_memoriter_memory* mcp__*memoriter*__memory*
 """
 #: Tools whose output does not come from outside, as globs. Of tools that run commands, only local commands count.
 LOCAL_TOOLS: tuple[str, ...] = tuple(_LOCAL_TOOLS.split())

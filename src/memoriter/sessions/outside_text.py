@@ -179,10 +179,10 @@ def _refs(text: str) -> Iterator[str]:
 
     The result of another tool may look the same. Its references only ever lower the trust of what agents wrote.
     """
-    if not text.startswith("{") or len(text) > MAX_RESULT:
+    if "{" not in text or len(text) > MAX_RESULT:
         return
     try:
-        result = json.loads(text)
+        result, _ = json.JSONDecoder().raw_decode(text, text.index("{"))  # hosts write lines around it
     except (ValueError, RecursionError):
         return
     for entry in dicts([result.get("memory")]) if "action" in result else ():

@@ -2,9 +2,9 @@
 
 """Separate the words of a person from text that they pasted into a message: mails, pages, chat logs, quotations.
 
-The shape of a message decides, not its words: who writes one short paragraph says it themselves. What follows a colon,
-stands in quotation marks, starts with a mark such as a bullet, or is long, is pasted. So is a message of several lines,
-unless each of them is a sentence in the first person. In doubt, text counts as pasted: a statement that is missed can
+The shape of a message decides: who writes one short paragraph says it themselves. What follows a colon, stands in
+quotation marks, starts with a mark such as a bullet, or is long, is pasted. So is a message of several lines, unless
+each of them is a sentence in the first person, and what follows a sentence that, by a small model, introduces it. In doubt, text counts as pasted: a statement that is missed can
 be said again, while a statement of a stranger would be remembered as the owner's. Every pattern is bounded, so the time
 is linear in the length of the text.
 """
@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from memoriter.text.likelihood import likelihood
 from memoriter.text.tokens import width
 
 
@@ -54,6 +55,8 @@ MAX_OWN_WIDTH = 600
 MAX_OWN_PARAGRAPHS = 3
 #: Longest line that can introduce pasted text.
 MAX_LEAD = 200
+#: From this likelihood on, a sentence introduces a text of others.
+OPENER = 0.6
 #: Width of a quotation that is a statement and not a name or a term.
 MIN_QUOTE_WIDTH = 24
 
@@ -83,12 +86,8 @@ _OWN_MARK = re.compile(
     r"记得|記得|备忘|備忘|(?:很|非常|最)?重要(?:的是)?|决定|決定|补充|另外|还有|约定|规则|偏好|更正|总之|记一下|提醒|备注|備註))\s{0,3}",
     re.IGNORECASE,
 )
-#: A dash, an arrow or a sentence that points to what follows, between a lead and the text.
-_DASH = re.compile(
-    r"\s(?:-{1,3}|[–—|→➜⇒▶»]|/(?=\s.{0,400}\s/\s)|//|[=-]>|>{2,3}|:{2,3})\s|——"
-    r"|(?:\b(?:the following|below|folgende\w?|ci-dessous|suivante?s?|siguientes?|seguintes?|seguente|ниже|следующ\w{2,3})\b|下面|以下|次の|다음)[^.!?。！？]{0,80}(?:[.!?。！？\s]\s?(?=我)|[.!?]\s|[。！？])",
-    re.IGNORECASE,
-)
+#: A dash or an arrow that points to what follows, between a lead and the text.
+_DASH = re.compile(r"\s(?:-{1,3}|[–—|→➜⇒▶»]|/(?=\s.{0,400}\s/\s)|//|[=-]>|>{2,3}|:{2,3})\s|——")
 #: The start of a line that is not speech: brackets, bullets, numbers of a list, headings, addresses, times.
 _MARKED = re.compile(
     r"\s{0,8}(?:[^\w\s\"'“„‘«「『¿¡$€£¥#]|#(?=[\s#])|_{2}|\d{1,3}[.)）、](?=\s|[^\W\d])|https?://|www\."
@@ -108,6 +107,7 @@ _OWN_LEAD = re.compile(
     r"\s{0,8}(?:(?:here are |here['’]s )?(?:a few|some|several|a couple of|two|three|four|five|\d) (?:more )?(?:things|facts|details|points)(?: to (?:know|remember))? about (?:me|us)|my (?:facts|details|situation)|(?P<zh>关于我(?:自己)?|關於我(?:自己)?|我(?:自己)?的(?:基本)?(?:情况|信息|資料|资料|情況)))(?:如下)?\s?[:：]\s{0,8}",
     re.IGNORECASE,
 )
+_SENTENCE = re.compile(f"[^.!?。！？{_BREAK} ][^.!?。！？{_BREAK}]{{0,200}}[.!?。！？]{{0,3}}")
 _ENDED = re.compile(r"[.!。！]\s{0,8}\Z")
 _QUESTION = re.compile(r"[^.!?。！？]{1,200}[?？؟;]\s{0,8}")
 #: A name after the last sentence, as letters end: "…. Cheers, Bob".
@@ -140,7 +140,12 @@ def _spans(text: str) -> Iterator[Span]:
     rest = list(text)
     for start, end in marked:
         rest[start:end] = ["\n" if char in _BREAK else " " for char in text[start:end]]
-    yield from _blocks("".join(rest), long=width(text) > MAX_OWN_WIDTH)
+    unmarked, is_long = "".join(rest), width(text) > MAX_OWN_WIDTH
+    yield from _blocks(unmarked, long=is_long)
+    for sentence in () if is_long else _SENTENCE.finditer(unmarked):
+        if likelihood(sentence[0], "openers") >= OPENER:
+            yield sentence.end(), len(text)
+            return
 
 
 def _marked_spans(text: str) -> Iterator[Span]:
@@ -182,12 +187,14 @@ def _blocks(text: str, *, long: bool) -> Iterator[Span]:
     if len(lines) > 1 and all(_BULLET.match(line[0]) for line in lines[1:]):
         yield lines[1].start(), len(text)  # a line of the person, then a list
         lines = lines[:1]
-    own = [line for line in lines if _is_own(line[0])]
+    own = [line for line in lines if _FIRST_PERSON.match(line[0]) and _ENDED.search(line[0])]
     if long or paragraphs > MAX_OWN_PARAGRAPHS or _PAGE.search(text) or _SIGNED.search(before):
         own = []
     elif len(lines) == 1:
-        own = [line for line in lines if not (_MARKED.match(line[0]) and any(map(str.isalnum, line[0])))]
-        yield from ((dash, len(text)) for line in own if (dash := _dashed(line)) is not None)
+        said, at = lines[0][0], lines[0].start()
+        own = [] if _MARKED.match(said) and any(map(str.isalnum, said)) else lines
+        if own and not _FIRST_PERSON.match(said) and (dash := _DASH.search(said)):
+            yield at + dash.end(), len(text)
     elif len(own) < len(lines) - bool(colon):
         own = []
     for line in lines:
@@ -212,13 +219,3 @@ def _is_own_list(lines: list[str]) -> bool:
         bullet and line[bullet.end() :].strip() for line in lines[1:] for bullet in [_BULLET.match(line)]
     ]
     return lead is not None and all(item and (lead["zh"] or _FIRST_PERSON.match(item)) for item in items)
-
-
-def _is_own(line: str) -> bool:
-    return bool(_FIRST_PERSON.match(line) and _ENDED.search(line))
-
-
-def _dashed(line: re.Match[str]) -> int | None:
-    """Return the place of a dash after a lead that is not in the first person."""
-    found = _DASH.search(line[0])
-    return line.start() + found.end() if found and not _FIRST_PERSON.match(line[0]) else None

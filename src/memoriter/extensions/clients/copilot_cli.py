@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memoriter.extensions.clients.host import Client, ClientHookHost, Folder
-from memoriter.extensions.clients.parts import HOOK_TIMEOUTS, JsonServer, OwnFile, hook_command
+from memoriter.extensions.clients.parts import FULL, HOOK_TIMEOUTS, JsonServer, OwnFile, hook_command
 
 EVENTS = {
     "sessionStart": "SessionStart",
@@ -81,11 +81,7 @@ COPILOT_CLI = CopilotCli(
         _FOLDER,
         (
             OwnFile("hooks/memoriter.json", hooks_file),
-            JsonServer(
-                "mcp-config.json",
-                fields={"type": "local", "tools": ["*"]},
-                arguments=("mcp", "--slot", "memory-full"),
-            ),
+            JsonServer("mcp-config.json", fields={"type": "local", "tools": ["*"]}, arguments=FULL),
         ),
         ("copilot",),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memoriter.extensions.clients.host import Client, ClientHookHost, Folder
-from memoriter.extensions.clients.parts import JsonHooks, JsonServer
+from memoriter.extensions.clients.parts import FULL, JsonHooks, JsonServer
 from memoriter.text.blocks import without_blocks
 
 #: Gemini CLI also has an event before it compresses a session, but sends it before every turn.
@@ -40,7 +40,7 @@ GEMINI_CLI = GeminiCli(
         Folder("$GEMINI_CLI_HOME/.gemini"),
         (
             JsonHooks("settings.json", "gemini-cli", EVENTS, timeout_unit=1000),
-            JsonServer("settings.json", arguments=("mcp", "--slot", "memory-full")),
+            JsonServer("settings.json", arguments=FULL),
         ),
         ("gemini",),
         project=".gemini",

@@ -77,8 +77,7 @@ class InstalledFiles:
         path = Path(os.path.realpath(path))
 
         def change(text: str) -> str:
-            without = self._without_part(path, text, remove)
-            return add(without)
+            return add(self._without_part(path, text, remove))
 
         return self._change(path, change, remove, dry_run=dry_run, part_name=part_name)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from memoriter.extensions.clients.host import Client, ClientHookHost, Folder
-from memoriter.extensions.clients.parts import JsonServer, OwnFile
+from memoriter.extensions.clients.parts import FULL, JsonServer, OwnFile
 
 
 class OpenCode(ClientHookHost):
@@ -33,13 +33,7 @@ OPENCODE = OpenCode(
         Folder("$XDG_CONFIG_HOME/opencode"),
         (
             OwnFile("plugin/memoriter.js", plugin_file),
-            JsonServer(
-                "opencode.json",
-                ("mcp", "memoriter"),
-                {"type": "local"},
-                ("mcp", "--slot", "memory-full"),
-                is_list=True,
-            ),
+            JsonServer("opencode.json", ("mcp", "memoriter"), {"type": "local"}, FULL, is_list=True),
         ),
         ("opencode",),
         project=".opencode",

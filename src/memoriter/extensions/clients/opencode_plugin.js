@@ -35,15 +35,19 @@ function words(parts) {
   return spoken.map((part) => part.text).join("\n")
 }
 
-/** A message in the form of chat APIs, with the names of the tools that were called. */
-function message({ info, parts }) {
+/** A message in the form of chat APIs, with the names of the tools that were called, and the results of our own. */
+function spokenAndFound({ info, parts }) {
   const calls = parts.filter((part) => part.type === "tool")
-  return {
-    id: info.id,
-    role: info.role,
-    content: words(parts),
-    tool_calls: calls.map((part) => ({ id: part.callID, name: part.tool, arguments: part.state?.input })),
-  }
+  const ours = calls.filter((part) => part.tool.startsWith("memoriter_") && part.state?.output)
+  return [
+    {
+      id: info.id,
+      role: info.role,
+      content: words(parts),
+      tool_calls: calls.map((part) => ({ id: part.callID, name: part.tool, arguments: part.state?.input })),
+    },
+    ...ours.map((part) => ({ id: part.id, role: "tool", tool_call_id: part.callID, content: part.state.output })),
+  ]
 }
 
 export const Memoriter = async ({ client, directory }) => {
@@ -71,7 +75,7 @@ export const Memoriter = async ({ client, directory }) => {
     const last = finished.at(-1)?.info.id
     if (!last || captured.get(id) === last) return
     captured.set(id, last)
-    await hook("Stop", { session_id: id, cwd: directory, messages: finished.map(message) })
+    await hook("Stop", { session_id: id, cwd: directory, messages: finished.flatMap(spokenAndFound) })
   }
 
   return {

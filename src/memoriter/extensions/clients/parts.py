@@ -15,6 +15,8 @@ from memoriter.files import platform
 
 #: Seconds that a host waits for a hook of each event.
 HOOK_TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 30, "PreCompact": 15, "SessionEnd": 3}
+#: What hosts with hooks start: they get the tools for entries too, as the plugin of Claude Code does.
+FULL = ("mcp", "--slot", "memory-full")
 
 
 class Part(Protocol):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from memoriter.sessions.outside_text import dicts
+
 Record = Mapping[str, object]
 
+_COPILOT_ROLES = {"user.message": "user", "assistant.message": "assistant", "tool.execution_complete": "tool"}
 #: Fields of messages that Copilot CLI wrote itself.
 _COPILOT_MARKS = ("source", "isAutopilotContinuation", "parentToolCallId")
 
@@ -17,18 +20,26 @@ def of_codex(record: Record) -> Record | None:
 
 
 def of_copilot_cli(record: Record) -> Record | None:
-    """Return the message of ``{"type": "user.message" | "assistant.message", "data": …}``."""
-    data = record.get("data")
-    if record.get("type") not in ("user.message", "assistant.message") or not isinstance(data, dict):
+    """Return the message or the tool result of ``{"type": …, "data": …}``."""
+    data, role = record.get("data"), _COPILOT_ROLES.get(str(record.get("type")))
+    if role is None or not isinstance(data, dict):
         return None
     if record.get("agentId") or any(data.get(mark) for mark in _COPILOT_MARKS):
         return {}
-    role = str(record["type"]).partition(".")[0]
-    return {**data, "role": role, "toolCalls": data.get("toolRequests")}
+    [spoken, *_] = [*dicts([data.get("result")]), data]
+    calls = [{**one, "id": one.get("toolCallId")} for one in dicts(data.get("toolRequests"))]
+    return {**data, "content": spoken.get("content"), "role": role, "toolCalls": calls}
 
 
 def of_gemini_cli(record: Record) -> Record | None:
     """Return the message of ``{"type": "user" | "gemini", "content": …}``."""
     if record.get("type") not in ("user", "gemini") or "content" not in record or "message" in record:
         return None
-    return {**record, "role": "user" if record["type"] == "user" else "assistant"}
+    results = [
+        {"type": "tool_result", "tool_use_id": answer.get("id"), "content": response.get("output")}
+        for part in dicts(record["content"])
+        for answer in dicts([part.get("functionResponse")])
+        for response in dicts([answer.get("response")])
+    ]
+    role = "user" if record["type"] == "user" else "assistant"
+    return {**record, "role": role, "content": results or record["content"]}

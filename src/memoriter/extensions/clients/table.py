@@ -1,10 +1,8 @@
 """The table of hosts: for each, where its settings are, and what belongs into them."""
 
 from memoriter.extensions.clients.host import Client, ClientHookHost, ClientHost, Folder
-from memoriter.extensions.clients.parts import JsonHooks, JsonServer, TomlServer
+from memoriter.extensions.clients.parts import FULL, JsonHooks, JsonServer, TomlServer
 
-#: Hosts with hooks get the tools for entries too, as the plugin of Claude Code does.
-_FULL = ("mcp", "--slot", "memory-full")
 CLAUDE_EVENTS = {
     name: name for name in ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
 }
@@ -16,7 +14,7 @@ CODEX = ClientHookHost(
         Folder("$CODEX_HOME"),
         (
             JsonHooks("hooks.json", "codex", CLAUDE_EVENTS),
-            TomlServer("config.toml", ("startup_timeout_sec = 60",), _FULL),
+            TomlServer("config.toml", ("startup_timeout_sec = 60",), FULL),
         ),
         ("codex",),
         project=".codex",

@@ -271,7 +271,7 @@ def report_of(
 ) -> ImportReport:
     """Return the report of an import."""
     steps, agent = tuple(steps), memory.settings.agent
-    turns = Counter[str]() if dry_run else count_turns(memory, steps)
+    turns = count_turns(memory, () if dry_run else steps)
     if reasons := ", ".join(f"{turns[name]} {why}" for name, why in WITHHELD.items() if turns[name]):
         remarks = (*remarks, f"Of {turns['total']} turns, these are never added to a prompt: {reasons}.")
     return ImportReport(program, source.place, agent, steps, entries, tuple(remarks), dry_run, turns=turns)
@@ -286,9 +286,9 @@ def count_turns(memory: Memory, steps: Iterable[ImportStep]) -> Counter[str]:
                 for message, turns in turns_of_file(file, rules):
                     counts["total"] += bool(turns)
                     if any(turn.trust == "untrusted" for turn in turns):
-                        by_other = "others" if is_by_stranger(message, rules) else ""
-                        pasted = "long" if width(message.text) > MAX_OWN_WIDTH else "pasted"
-                        counts["relayed" if message.role == "assistant" else by_other or pasted] += 1
+                        why = "long" if width(message.text) > MAX_OWN_WIDTH else "pasted"
+                        why = "others" if is_by_stranger(message, rules) else why
+                        counts["relayed" if message.role == "assistant" else why] += 1
     return counts
 
 

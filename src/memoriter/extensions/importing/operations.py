@@ -74,8 +74,7 @@ class ImportedSessionsJson(Shape):
     other: Count = described(0, "Sessions that were left out: another file exists there.")
     damaged: Count = described(0, "Conversations that cannot be read.")
     turns: dict[str, Count] = described(
-        {},
-        "Turns of these sessions (`total`), and those that enter no prompt: `pasted`, `long`, `others`, `relayed`.",
+        {}, "In `total`, and in no prompt: `pasted`, `long`, `others`, `relayed`."
     )
     titles: list[str] = described([], "The first titles of new sessions.")
     files: list[AddedSessionJson] = described(

@@ -1,7 +1,9 @@
-"""Tell plain statements of a person from requests, questions, chat and passing remarks, in any language.
+"""Recognise short texts by small models, in any language.
 
-A logistic model over hashed character n-grams and words answers, without a word list and without the embedder: its
-vocabulary does not cover every script. `python -m lab.training.statements` writes the coefficients.
+`statements` recognises plain statements of a person among requests, questions, chat and passing remarks. `openers`
+recognises sentences that introduce a text of others, or ask for work on one, among all sentences of a person. Each is a
+logistic model over hashed character n-grams and words, without a word list and without the embedder: its vocabulary
+does not cover every script. `python -m lab.training.statements` writes the coefficients.
 """
 
 from __future__ import annotations
@@ -13,7 +15,10 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise
+from typing import Literal
 from zlib import crc32
+
+Model = Literal["statements", "openers"]
 
 #: Coefficients, a power of two.
 BUCKETS = 1 << 15
@@ -48,14 +53,13 @@ def _names(sentence: str) -> Iterator[str]:
 
 
 @cache
-def _coefficients() -> bytes:
-    return files("memoriter.entries").joinpath("plain.bin").read_bytes()
+def _coefficients(model: Model) -> bytes:
+    return files("memoriter.text").joinpath(f"{model}.bin").read_bytes()
 
 
-def likelihood(sentence: str) -> float:
-    """Return how likely a sentence is a statement that its speaker makes and that lasts, from 0 to 1."""
-    stored = _coefficients()
-    places = features(sentence)
+def likelihood(text: str, model: Model) -> float:
+    """Return how likely a text is what the model recognises, from 0 to 1."""
+    stored, places = _coefficients(model), features(text)
     total = sum((stored[place] ^ 128) - 128 for place in places)
     bias = (stored[BUCKETS] ^ 128) - 128
     return 1 / (1 + math.exp(-(bias + total / math.sqrt(len(places) or 1)) / UNIT))
