@@ -6,13 +6,12 @@ It implements `generateContent` and `streamGenerateContent`, as far as a client 
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from local_server import Handler, serving_with
 from openai_api import Call, Say
 
 Body = Mapping[str, Any]
@@ -33,20 +32,9 @@ class GeminiApi:
 def serving() -> Iterator[GeminiApi]:
     """Run a server on a free local port."""
     api = GeminiApi()
-
-    class Handler(_Handler):
-        state = api
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        api.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield api
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving_with(_Handler, api) as address:
+        api.url = address
+        yield api
 
 
 def tools(body: Body) -> list[str]:
@@ -60,15 +48,14 @@ def results(body: Body) -> list[Mapping[str, Any]]:
     return [part["functionResponse"] for part in parts if "functionResponse" in part]
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Handler):
     state: GeminiApi
 
     def do_POST(self) -> None:
-        data = self.rfile.read(int(self.headers.get("content-length") or 0))
+        data = self.body()
         method = self.path.partition("?")[0].rpartition(":")[2]
         if method not in ("generateContent", "streamGenerateContent"):
-            self._send(404, "application/json", b'{"error": {"code": 404, "message": "not found"}}')
+            self.send(404, "application/json", b'{"error": {"code": 404, "message": "not found"}}')
             return
         body = json.loads(data)
         self.state.requests.append(body)
@@ -92,16 +79,6 @@ class _Handler(BaseHTTPRequestHandler):
             }
         )
         if method == "generateContent":
-            self._send(200, "application/json", answer.encode())
+            self.send(200, "application/json", answer.encode())
         else:
-            self._send(200, "text/event-stream", f"data: {answer}\r\n\r\n".encode())
-
-    def _send(self, status: int, kind: str, data: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: object) -> None:
-        """Do not log requests."""
+            self.send(200, "text/event-stream", f"data: {answer}\r\n\r\n".encode())

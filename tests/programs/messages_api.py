@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from local_server import Handler, serving_with
 
 Body = Mapping[str, Any]
 Block = dict[str, Any]
@@ -49,34 +49,16 @@ class MessagesApi:
 def serving() -> Iterator[MessagesApi]:
     """Run a server on a free local port."""
     api = MessagesApi()
-
-    class Handler(_Handler):
-        state = api
-
-    with _Server(("127.0.0.1", 0), Handler) as server:
-        api.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield api
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving_with(_Handler, api) as address:
+        api.url = address
+        yield api
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_: object) -> None:
-        """Ignore clients that disconnect."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Handler):
     state: MessagesApi
 
     def do_POST(self) -> None:
-        data = self.rfile.read(int(self.headers.get("content-length") or 0))
+        data = self.body()
         path = self.path.partition("?")[0]
         if path == "/v1/messages":
             body = json.loads(data)
@@ -97,25 +79,12 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_CONNECT = _reject
 
     def _send_json(self, status: int, value: object) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
+        self.send(status, "application/json", json.dumps(value).encode())
 
     def _send_stream(self, body: Body, blocks: Sequence[Block]) -> None:
         events = list(_events(_message(body, blocks)))
         data = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        """Do not log requests."""
+        self.send(200, "text/event-stream", data)
 
 
 def _message(body: Body, blocks: Sequence[Block]) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from local_server import Handler, serving_with
 
 Body = Mapping[str, Any]
 MODEL = "scripted"
@@ -58,28 +58,16 @@ class OpenAiApi:
 def serving() -> Iterator[OpenAiApi]:
     """Run a server on a free local port."""
     api = OpenAiApi()
-
-    class Handler(_Handler):
-        state = api
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        api.url = f"http://127.0.0.1:{server.server_port}/v1"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield api
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving_with(_Handler, api) as address:
+        api.url = f"{address}/v1"
+        yield api
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Handler):
     state: OpenAiApi
 
     def do_POST(self) -> None:
-        data = self.rfile.read(int(self.headers.get("content-length") or 0))
+        data = self.body()
         forms = {"/v1/chat/completions": _chat, "/v1/responses": _responses}
         form = forms.get(self.path.partition("?")[0])
         if form is None:
@@ -93,33 +81,22 @@ class _Handler(BaseHTTPRequestHandler):
             stream = "".join(
                 f"{line}data: {json.dumps(event)}\n\n" for line, event in zip(lines, events, strict=True)
             )
-            self._send(200, "text/event-stream", (stream + "data: [DONE]\n\n").encode())
+            self.send(200, "text/event-stream", (stream + "data: [DONE]\n\n").encode())
         else:
-            self._send(200, "application/json", json.dumps(whole).encode())
+            self.send(200, "application/json", json.dumps(whole).encode())
 
     def do_GET(self) -> None:
         if self.path.partition("?")[0] == "/v1/models":
             listed = {"object": "list", "data": [{"id": MODEL, "object": "model"}], "models": []}
-            self._send(200, "application/json", json.dumps(listed).encode())
+            self.send(200, "application/json", json.dumps(listed).encode())
         else:
             self._reject()
 
     def _reject(self) -> None:
         self.state.other_requests.append(f"{self.command} {self.path}")
-        self._send(404, "application/json", b'{"error": {"message": "not found"}}')
+        self.send(404, "application/json", b'{"error": {"message": "not found"}}')
 
     do_HEAD = do_PUT = do_CONNECT = _reject
-
-    def _send(self, status: int, kind: str, data: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-type", kind)
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(data)
-
-    def log_message(self, *args: object) -> None:
-        """Do not log requests."""
 
 
 def _chat(parts: list[Say | Call]) -> tuple[list[dict[str, Any]], dict[str, Any]]:

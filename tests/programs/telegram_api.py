@@ -8,12 +8,12 @@ from __future__ import annotations
 import itertools
 import json
 import queue
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from local_server import Handler, serving_with
 
 TOKEN = "123456:local-test-token"
 BOT = {"id": 123456, "is_bot": True, "first_name": "Claw", "username": "local_claw_bot"}
@@ -48,28 +48,16 @@ class TelegramApi:
 def serving() -> Iterator[TelegramApi]:
     """Run a server on a free local port."""
     api = TelegramApi()
-
-    class Handler(_Handler):
-        state = api
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        server.daemon_threads = True
-        api.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield api
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving_with(_Handler, api) as address:
+        api.url = address
+        yield api
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(Handler):
     state: TelegramApi
 
     def do_POST(self) -> None:
-        data = self.rfile.read(int(self.headers.get("content-length") or 0))
+        data = self.body()
         is_json = "json" in self.headers.get("content-type", "")
         arguments = json.loads(data or b"{}") if is_json else {}
         prefix, _, method = self.path.partition("?")[0].rpartition("/")
@@ -97,12 +85,4 @@ class _Handler(BaseHTTPRequestHandler):
         return True
 
     def _send(self, status: int, body: object) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: object) -> None:
-        """Do not log requests."""
+        self.send(status, "application/json", json.dumps(body).encode())
