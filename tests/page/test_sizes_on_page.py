@@ -160,6 +160,7 @@ def right_of(page: Page, selector: str) -> float:
 def test_home_and_notes_have_three_columns_on_a_wide_screen(gateway: Served, visit: Visit) -> None:
     page = visit(gateway, "#/search", viewport=WIDE).page
     expect(page.locator(".home-lists .recent")).to_have_count(4)
+    expect(page.locator(".charts .chart").nth(2)).to_be_visible()
     assert (columns(page, ".home-lists .recent"), columns(page, ".charts .chart")) == (3, 3)
     page.evaluate("() => { location.hash = '#/notes/memory/projects/fern.md'; }")
     expect(page.locator(".prose")).to_be_visible()
