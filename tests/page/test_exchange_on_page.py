@@ -84,10 +84,10 @@ def test_files_are_previewed_imported_and_undone(gateway: Served, visit: Visit, 
     assert not (gateway.workspace / "memory/imported/kiln.md").exists()
 
 
-def conversation(number: int, text: str) -> dict[str, Any]:
+def conversation(number: int, text: str, question: str = "Where is the jar?") -> dict[str, Any]:
     """A conversation as ChatGPT exports it."""
     said = {
-        "q": ("user", f"Where is jar {number}?", None, ["a"]),
+        "q": ("user", question, None, ["a"]),
         "a": ("assistant", text, "q", []),
     }
     nodes = {
@@ -134,7 +134,8 @@ def archive(files: dict[str, str], method: int = zipfile.ZIP_DEFLATED) -> list[i
 def test_a_dropped_archive_becomes_sessions_and_memories_and_is_undone(
     method: int, gateway: Served, visit: Visit
 ) -> None:
-    talks = [conversation(1, "On the shelf beside the quinces."), conversation(2, "在窗边的架子上。")]
+    pasted = "Fwd: the jars\n> I prefer blue jars."
+    talks = [conversation(1, "On the shelf beside the quinces."), conversation(2, "在窗边的架子上。", pasted)]
     files = {"chat.html": "<p>", "export/conversations.json": json.dumps([*talks, *CHATGPT])}
     page = visit(gateway, "#/memories").page
     expect(page.locator(".entries")).to_be_visible()
@@ -144,7 +145,9 @@ def test_a_dropped_archive_becomes_sessions_and_memories_and_is_undone(
     expect(dialog.locator(".import-file")).to_contain_text("1 new memory. 2 new conversations.")
     expect(dialog.locator(".import-file")).to_contain_text("Jar 2")
     dialog.get_by_role("button", name="Import", exact=True).click()
-    expect(page.locator(".said")).to_contain_text("Imported. 1 new memory. 2 new conversations.")
+    expect(page.locator(".said")).to_contain_text(
+        "Imported. 1 new memory. 2 new conversations. 2 messages in them are never added to a prompt"
+    )
     found = gateway.ask("memory.search", query="shelf quinces", source="sessions")["results"]
     assert [hit["path"] for hit in found] == ["sessions/chatgpt/talk-1.jsonl"]
     page.keyboard.press("u")

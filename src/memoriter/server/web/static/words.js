@@ -149,6 +149,8 @@ export const WORDS = {
   "import.sessions.other.one": ["1 conversation is left out, because another file has the same name.", "1 段对话与已有文件重名，不导入。"],
   "import.sessions.damaged": ["{n} conversations cannot be read.", "{n} 段对话无法读取。"],
   "import.sessions.damaged.one": ["1 conversation cannot be read.", "1 段对话无法读取。"],
+  "import.turns": ["{n} messages in them are never added to a prompt: pasted or long text, words of others, and answers to these.", "其中 {n} 条消息不会加入提示：粘贴或过长的文字、他人的话，以及对它们的回答。"],
+  "import.turns.one": ["1 message in them is never added to a prompt: pasted or long text, words of others, or an answer to these.", "其中 1 条消息不会加入提示：粘贴或过长的文字、他人的话，或对它们的回答。"],
   "import.sessions.more": ["and {n} more conversations", "另有 {n} 段对话"],
   "import.run": ["Import", "导入"],
   "import.note": ["Becomes the note {path}.", "将成为笔记 {path}。"],

@@ -128,7 +128,9 @@ function notePlan(name, text) {
 
 const total = (reports, name) => reports.reduce((sum, one) => sum + (one[name] ?? 0), 0);
 
-/** A sentence for each number that is not zero: memories, conversations, notes. */
+const withheld = ({ turns: { total: _, ...reasons } = {} }) => ({ turns: Object.values(reasons).reduce((sum, n) => sum + n, 0) });
+
+/** A sentence for each number that is not zero: memories, conversations, turns without a prompt, notes. */
 function counts(reports) {
   const sessions = reports.map((one) => one.sessions ?? {});
   const said = (key, some, name) => total(some, name) > 0 && tn(key, total(some, name));
@@ -141,6 +143,7 @@ function counts(reports) {
     said("import.sessions.already", sessions, "already"),
     said("import.sessions.other", sessions, "other"),
     said("import.sessions.damaged", sessions, "damaged"),
+    said("import.turns", sessions.map(withheld), "turns"),
     said("import.notes", reports, "notes"),
   ];
   return parts.filter(Boolean).join(" ");
