@@ -1690,6 +1690,8 @@ export interface ImportedSessions {
   other: number
   /** Conversations that cannot be read. */
   damaged: number
+  /** In `total`, and in no prompt: `pasted`, `long`, `others`, `relayed`. */
+  turns: Record<string, number>
   /** The first titles of new sessions. */
   titles: string[]
   /** Every session that was added. `entries.undo_import` takes them. */
