@@ -162,6 +162,13 @@ def test_what_follows_a_sentence_that_introduces_it_is_pasted(opener: str, body:
         "My landlord lives upstairs. We share the garden.",
         "Can you book a table for two? I am vegetarian.",
         "我找到了新工作。我每天坐地铁上班。",
+        "Remember this. My doctor is Dr. Weber.",
+        "Keep this in your long-term memory. I don't eat fish.",
+        "Let me correct that. I moved to Porto, not to Lisbon.",
+        "You need to know this. My sister is a vet.",
+        "把这个记下来。我不吃鱼。",
+        "我刚才说错了。我住在波尔图。",
+        "这个要记住。我的医生姓魏。",
     ],
 )
 def test_sentences_about_oneself_introduce_nothing(message: str) -> None:

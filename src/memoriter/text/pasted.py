@@ -142,9 +142,9 @@ def _spans(text: str) -> Iterator[Span]:
         rest[start:end] = ["\n" if char in _BREAK else " " for char in text[start:end]]
     unmarked, is_long = "".join(rest), width(text) > MAX_OWN_WIDTH
     yield from _blocks(unmarked, long=is_long)
-    for sentence in () if is_long else _SENTENCE.finditer(unmarked):
-        if likelihood(sentence[0], "openers") >= OPENER:
-            yield sentence.end(), len(text)
+    for one in () if is_long else _SENTENCE.finditer(unmarked):
+        if not _OWN_MARK.fullmatch(one[0].rstrip(".!?。！？")) and likelihood(one[0], "openers") >= OPENER:
+            yield one.end(), len(text)
             return
 
 
