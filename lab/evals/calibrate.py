@@ -3,7 +3,8 @@
 Every hit of a search becomes a sample: its features, and whether it is relevant. Questions of one person are also asked
 in the home of the next one, where nothing answers them. A logistic model is fitted for each combination of features
 that a search can have: with and without the reranker, with other embedders, and with keywords only. Each set counts
-equally, and no coefficient may be negative, because more agreement must never lower the confidence.
+equally, and no coefficient may be negative, because more agreement must never lower the confidence. A model is fitted
+only to hits that have its features, as a search uses it: what the reranker did not read is judged without it.
 
 The table shows figures of left-out groups: each group (a conversation, a person) is judged by a model that was fitted
 to the others. `--write` fits to all of them and replaces the coefficients of the package.
@@ -16,7 +17,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -69,9 +70,16 @@ class Sample:
     relevant: tuple[bool, ...]
     answerable: bool
 
+    def having(self, names: Sequence[str]) -> Sample:
+        """Return the sample with the hits that have all of these features."""
+        pairs = zip(self.features, self.relevant, strict=True)
+        kept = [(hit, right) for hit, right in pairs if all(name in hit for name in names)]
+        features, relevant = tuple(hit for hit, _ in kept), tuple(right for _, right in kept)
+        return replace(self, features=features, relevant=relevant)
+
     def matrix(self, names: Sequence[str]) -> Array:
         """Return one row per hit: 1, and the named features."""
-        rows = [[1.0, *(hit.get(name, 0.0) for name in names)] for hit in self.features]
+        rows = [[1.0, *(hit[name] for name in names)] for hit in self.features]
         return np.array(rows, dtype=float).reshape(-1, 1 + len(names))
 
 
@@ -232,12 +240,9 @@ def main() -> int:
         if variant.name not in gathered:
             tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True)  # noqa: E731
             gathered[variant.name] = list(samples_of(sets, variant, options.cache, tell))
-        coefficients[model] = {
-            key: round(value, 4) for key, value in fit(gathered[variant.name], names).items()
-        }
-        print(
-            table(model, judged(gathered[variant.name], names)), coefficients[model], "", sep="\n", flush=True
-        )
+        samples = [sample.having(names) for sample in gathered[variant.name]]
+        coefficients[model] = {key: round(value, 4) for key, value in fit(samples, names).items()}
+        print(table(model, judged(samples, names)), coefficients[model], "", sep="\n", flush=True)
     if options.write:
         TABLE.write_text(json.dumps({"coefficients": coefficients}, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -146,3 +146,18 @@ def test_no_hit_is_newer_than_itself(open_memory: OpenMemory, workspace: Path, q
     memory = open_memory(embedding__provider="local", search__rerank=True)
     for hit in memory.search(query):
         assert hit.citation not in (hit.newer, hit.superseded_by)
+
+
+#: A statement with further words, and a question that the reranker surely takes it for an answer to.
+SURE = [
+    ("I work at Siemens as a controls engineer", "Where do I work?"),
+    ("I cancelled the gym and train at home", "Where do I train?"),
+]
+
+
+@pytest.mark.parametrize(("statement", "question"), SURE)
+def test_a_statement_that_the_reranker_is_sure_of_is_recalled_although_its_meaning_is_far(
+    memory: Memory, statement: str, question: str
+) -> None:
+    memory.remember(statement)
+    assert recalled(memory, question) == [statement]
