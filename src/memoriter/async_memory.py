@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import threading
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from memoriter.background import cancellable
@@ -19,7 +19,6 @@ from memoriter.notes.collection import Notes
 
 if TYPE_CHECKING:
     from memoriter.config import Settings
-    from memoriter.embedding import Embedder
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -57,6 +56,17 @@ def forward_list(method: Callable[Concatenate[Any, P], Iterable[T]]) -> Forwarde
         return await in_thread(lambda: list(method(self._target(), *args, **kwargs)))
 
     return call
+
+
+def opening(open_memory: Callable[P, Memory]) -> Callable[P, Opening]:
+    """Return a function with the same signature whose result is awaited, or used with ``async with``."""
+
+    @functools.wraps(open_memory)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Opening:
+        return Opening(lambda: open_memory(*args, **kwargs))
+
+    call.__signature__ = inspect.signature(open_memory).replace(return_annotation="Opening")  # type: ignore[attr-defined]
+    return staticmethod(call)
 
 
 class _Forwarding(Generic[Target]):
@@ -142,31 +152,7 @@ class AsyncMemory(_Forwarding[Memory]):
         #: `Memory.notes`, with methods to await.
         self.notes = AsyncNotes(lambda: memory.notes)
 
-    @classmethod
-    def open(
-        cls,
-        workspace: Path | str | None = None,
-        *,
-        home: Path | str | None = None,
-        agent: str | None = None,
-        config: Path | str | None = None,
-        overrides: Mapping[str, object] | None = None,
-        embedder: Embedder | None = None,
-        settings: Settings | None = None,
-    ) -> Opening:
-        """Open the memory of a workspace, as `Memory.open` does. Use ``async with``, or await it and close it."""
-        return Opening(
-            functools.partial(
-                Memory.open,
-                workspace,
-                home=home,
-                agent=agent,
-                config=config,
-                overrides=overrides,
-                embedder=embedder,
-                settings=settings,
-            )
-        )
+    open = opening(Memory.open)
 
     @property
     def settings(self) -> Settings:

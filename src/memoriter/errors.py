@@ -204,9 +204,24 @@ class SchemaTooNew(StoreError):
     code = "store_too_new"
 
 
+def message_of(error: Exception) -> str:
+    """Return the message of an error, with its code if it has one. Use it instead of ``str(error)``."""
+    if isinstance(error, OSError) and error.strerror:
+        # Python quotes paths, and doubles their backslashes.
+        paths = [str(path) for path in (error.filename, error.filename2) if path is not None]
+        return f"{error.strerror} ({', '.join(paths)})" if paths else error.strerror
+    message = error.args[0] if isinstance(error, MemoriterError) and error.args else ""
+    return message if isinstance(message, str) and message else str(error)
+
+
+def reason_of(error: Exception) -> str:
+    """Return the message of an error without the path that it concerns, for a sentence that names the path."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 def first_line(error: Exception) -> str:
     """Return the first line of an error's message, or its type if it has no message."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    return (message_of(error).strip().splitlines() or [type(error).__name__])[0][:300]
 
 
 def install_command(extra: str) -> str:

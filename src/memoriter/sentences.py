@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from memoriter.errors import message_of
+
 
 def _read_table() -> dict[str, str]:
     lines = Path(__file__).with_suffix(".txt").read_text("utf-8").splitlines()
@@ -56,8 +58,7 @@ def _plain(value: object) -> Any:
     if isinstance(value, Sentence):
         return {"text": str(value), "code": value.code, "details": dict(value.details)}
     if isinstance(value, Exception):
-        inner = value.args[0] if value.args else ""
-        return _plain(inner) if isinstance(inner, Sentence) else str(value)
+        return _plain(message_of(value))
     return value if isinstance(value, int | float | dict) else str(value)
 
 

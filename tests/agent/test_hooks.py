@@ -84,7 +84,15 @@ def test_an_event_without_handlers_has_an_empty_effect(bus: HookBus, event: Even
         (StoreLocked("the index is locked"), "two (agent_end) failed: the index is locked"),
         (
             OSError(28, "No space left on device"),
-            "two (agent_end) failed: [Errno 28] No space left on device",
+            "two (agent_end) failed: No space left on device",
+        ),
+        (
+            PermissionError(13, "Permission denied", r"C:\notes\a.md"),
+            r"two (agent_end) failed: Permission denied (C:\notes\a.md)",
+        ),
+        (
+            OSError(18, "Invalid cross-device link", r"C:\it's.md", None, r"D:\b.md"),
+            r"two (agent_end) failed: Invalid cross-device link (C:\it's.md, D:\b.md)",
         ),
         (
             ZeroDivisionError("division by zero"),

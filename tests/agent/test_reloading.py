@@ -121,6 +121,19 @@ def test_settings_that_cannot_be_read_are_an_error_until_they_are_fixed(
     assert agent.error is None
 
 
+def test_settings_that_the_system_refuses_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    def refuse() -> Settings:
+        raise PermissionError(13, "Permission denied", r"C:\notes\config.yaml")
+
+    agent = ReloadingAgent(refuse, check_interval_s=0.0)
+    said = [agent().error for _ in range(3)]
+    agent.close()
+    assert said == [r"Permission denied (C:\notes\config.yaml)"] * 3
+    assert [message for message in caplog.messages if "disabled" in message] == [
+        r"memory is disabled: Permission denied (C:\notes\config.yaml)"
+    ]
+
+
 def test_memory_that_is_switched_off_is_closed(owner: Owner, open_agent: Open) -> None:
     agent = open_agent(grace_s=0.01)
     old = weakref.ref(agent())

@@ -19,7 +19,7 @@ LEAVES = {"text", "embedding", "store"}
 MAY_IMPORT: dict[str, set[str]] = {
     "records": set(),
     "errors": set(),
-    "sentences": set(),
+    "sentences": {"errors"},
     "invisible": set(),
     "logs": {"invisible"},
     "extension": {"errors", "logs"},

@@ -40,9 +40,15 @@ def test_a_session_is_processed_once_the_store_is_free(claude: ClaudeCode) -> No
     assert (request.stat().st_mode & 0o777, "tabs" in request.read_text()) == (mode, False)
     store.execute("rollback")
     store.close()
-    wait_until(lambda: not claude.waiting())
+    if hasattr(
+        os, "fork"
+    ):  # a process that the hook leaves behind waits for the store; elsewhere the next hook does
+        wait_until(lambda: not claude.waiting())
     claude.process()
-    assert claude.entries() == ["I never work on Fridays.", "I prefer tabs in Go code."]
+    assert (claude.waiting(), claude.entries()) == (
+        [],
+        ["I never work on Fridays.", "I prefer tabs in Go code."],
+    )
 
 
 def test_queued_sessions_are_processed_before_the_next_session_starts(claude: ClaudeCode) -> None:

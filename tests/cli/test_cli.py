@@ -15,6 +15,9 @@ from command_line import Run
 import memoriter as memoriter_package
 from memoriter.files import platform
 
+#: What the system says about a folder that is written like a file.
+IS_FOLDER = "Permission denied" if os.name == "nt" else "Is a directory"
+
 
 @pytest.fixture
 def notes(note: Callable[[str, str], Path]) -> None:
@@ -370,8 +373,8 @@ def test_wrong_arguments_are_explained(memoriter: Run, arguments: list[str], mes
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["recall", "--messages", "/missing.json"], "/missing.json: No such file or directory."),
-        (["export", "--output", "/"], "/: Is a directory."),
+        (["recall", "--messages", "/missing.json"], f"No such file or directory ({Path('/missing.json')})."),
+        (["export", "--output", "/"], f"{IS_FOLDER} ({Path('/')})."),
         (["history", "none"], "There is no entry 'none'."),
         (["open"], "No gateway is running. Start one with `memoriter serve`."),
     ],

@@ -28,7 +28,7 @@ def test_a_folder_and_the_memory_are_kept_in_step(
         "problems": [
             {
                 "path": "memory/b.md",
-                "reason": f"{folder}/memory/b.md is not UTF-8 (byte 0). It was not changed.",
+                "reason": f"{folder / 'memory/b.md'} is not UTF-8 (byte 0). It was not changed.",
             }
         ],
     }

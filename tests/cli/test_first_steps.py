@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
+import sys
 from pathlib import Path
 
 import pytest
 from command_line import Run
+
+from memoriter.files.platform import quote
+
+#: Windows asks a shell to find the editor.
+NO_EDITOR = (
+    "Command 'no-such-editor "
+    if sys.platform == "win32"
+    else "No such file or directory. Nothing was changed."
+)
 
 
 @pytest.fixture
@@ -28,24 +37,24 @@ class TestEdit:
         memoriter("undo")
         assert texts(memoriter) == ["I drink tea"]
 
-    def test_opens_the_editor(self, memoriter: Run, entry: str) -> None:
-        done = memoriter("edit", entry, EDITOR="sed -i s/tea/coffee/", VISUAL="")
+    def test_opens_the_editor(self, memoriter: Run, entry: str, tmp_path: Path) -> None:
+        script = tmp_path / "an editor.py"
+        script.write_text("import sys; open(sys.argv[1], 'w').write('I drink coffee')")
+        done = memoriter("edit", entry, EDITOR=f'"{sys.executable}" "{script}"', VISUAL="")
         assert (done.returncode, done.stderr, texts(memoriter)) == (0, "", ["I drink coffee"])
 
     @pytest.mark.parametrize(
         ("editor", "sentence"),
         [
             ("", "No editor is set: set EDITOR, or pass the new text with --text."),
-            (
-                "false",
-                "The editor 'false' failed: Command '[",
-            ),
-            ("no-such-editor", "The editor 'no-such-editor' failed: [Errno 2]"),
+            ("false", "The editor 'false' failed: Command '"),
+            ("no-such-editor", f"The editor 'no-such-editor' failed: {NO_EDITOR}"),
         ],
     )
     def test_without_an_editor_says_so(self, memoriter: Run, entry: str, editor: str, sentence: str) -> None:
         done = memoriter("edit", entry, EDITOR=editor, VISUAL="")
-        assert (done.returncode, done.stderr[: len(sentence) + 11]) == (1, f"memoriter: {sentence}")
+        said = done.stderr.splitlines()[-1]  # on Windows, the shell says something before
+        assert (done.returncode, said[: len(sentence) + 11]) == (1, f"memoriter: {sentence}")
         assert texts(memoriter) == ["I drink tea"]
 
     def test_refuses_an_empty_text_and_an_unknown_entry(self, memoriter: Run, entry: str) -> None:
@@ -93,7 +102,7 @@ class TestStandardInput:
 @pytest.mark.parametrize("command", ["add", "save"])
 def test_a_text_that_is_not_utf_8_is_refused(memoriter: Run, workspace: Path, command: str) -> None:
     before = sorted(workspace.rglob("*"))
-    done = memoriter(command, os.fsdecode(b"caf\xe9 opens"))
+    done = memoriter(command, "caf\udce9 opens")
     sentence = "Error: Invalid value: The argument is not UTF-8 text (byte 3). Nothing was stored."
     assert (done.returncode, done.stderr.splitlines()[-1]) == (2, sentence)
     assert (texts(memoriter), sorted(workspace.rglob("*"))) == ([], before)
@@ -120,7 +129,7 @@ class TestFilesThatAreNotIndexed:
     def test_are_counted_by_kind(self, memoriter: Run, workspace: Path) -> None:
         others = "PDF 2, images 1, audio 1, code 1, other 1"
         set_up = memoriter("init", str(workspace)).stdout.splitlines()
-        command = f"memoriter init {workspace} --all-notes"
+        command = f"memoriter init {quote(str(workspace))} --all-notes"
         assert f"Not indexed: notes 1, {others}. To index all notes, run `{command}`." in set_up
         assert memoriter("search", "wombat").stdout.splitlines()[-1] == (
             f"Not indexed in the workspace: notes 1, {others}. To index all notes, run `{command}`."

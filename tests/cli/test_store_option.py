@@ -13,6 +13,7 @@ from postgres_cluster import PostgresCluster
 
 import memoriter
 from memoriter.cli import execute
+from memoriter.files.platform import quote
 
 
 @pytest.mark.requirement("X10")
@@ -66,8 +67,9 @@ def test_a_workspace_on_the_command_line_is_wrong_usage_with_a_server(
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == (
-        f"memoriter: The folder {tmp_path}/notes is not read, because a server holds the notes (`store.url`): leave "
-        f"out the workspace, and run `memoriter push {tmp_path}/notes` to copy the notes to the server.\n"
+        f"memoriter: The folder {tmp_path / 'notes'} is not read, because a server holds the notes (`store.url`): "
+        f"leave out the workspace, and run `memoriter push {quote(str(tmp_path / 'notes'))}` to copy the notes to "
+        "the server.\n"
     )
 
 

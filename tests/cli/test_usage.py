@@ -16,6 +16,7 @@ from rich.cells import cell_len
 from memoriter.cli.app import app
 from memoriter.cli.context import grouped_commands
 from memoriter.config import load
+from memoriter.files.platform import quote
 from memoriter.resident import command_line
 
 
@@ -56,12 +57,12 @@ def test_a_named_folder_that_does_not_exist_is_refused_and_not_created(
             ["--workspace", str(away)],
             (
                 f"There is no folder {away}, the workspace that --workspace names. If you moved it, run "
-                f"`memoriter init` in its new place. `memoriter init '{away}'` creates an empty one."
+                f"`memoriter init` in its new place. `memoriter init {quote(str(away))}` creates an empty one."
             ),
         ),
         (
             ["--home", str(home)],
-            f"There is no folder {home}, which --home names. `memoriter --home {home} init` creates it.",
+            f"There is no folder {home}, which --home names. `memoriter --home {quote(str(home))} init` creates it.",
         ),
     ):
         done = memoriter(*command, *option, MEMORITER_RESIDENT__ENABLED=str(option[0] == "--home"))

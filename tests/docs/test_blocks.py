@@ -191,6 +191,7 @@ def options_of(command: Any) -> set[str]:
     return names | {"-h", "--help"}
 
 
+@pytest.mark.posix("bash")
 @pytest.mark.parametrize("block", [block for block in blocks(*SHELL) if block.reason], ids=str)
 def test_commands_that_are_not_run_have_valid_syntax(block: Block) -> None:
     checked = subprocess.run(

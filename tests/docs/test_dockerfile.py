@@ -75,6 +75,7 @@ def test_every_copied_path_is_in_the_checkout_and_sent_to_the_builder() -> None:
         assert any(fnmatch.fnmatch(path, pattern) for pattern in allowed)
 
 
+@pytest.mark.posix("bash")
 def test_shell_commands_have_valid_syntax() -> None:
     for name, words in instructions():
         if name == "RUN":

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.posix("the site is built on Linux")
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -153,7 +153,7 @@ class TestErrors:
     def error_of(self, folder: Path) -> str:
         with pytest.raises(EmbedderUnavailable) as caught:
             LocalEmbedder(folder).embed(["the"])
-        return str(caught.value).replace(str(folder), "FOLDER")
+        return str(caught.value).replace(str(folder), "FOLDER").replace("FOLDER\\", "FOLDER/")
 
     @pytest.fixture
     def folder(self, tmp_path: Path) -> Path:

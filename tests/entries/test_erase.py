@@ -14,9 +14,8 @@ from memoriter.entries import Draft, Entries, forgetting
 from memoriter.entries.exchange import export_lines
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.recall.inject import Injector
-from memoriter.records import Entry, NoteLine, Selection
+from memoriter.records import Entry, NoteLine, Selection, text_hash
 from memoriter.store.entry_store import Edit
-from memoriter.store.erasure import vector_hash
 from memoriter.testing import HashEmbedder
 
 SENTINEL = "quokkazebra42"
@@ -135,7 +134,7 @@ def test_an_entry_forgotten_while_it_is_embedded_stays_forgotten(open_: Any, tmp
     slow.slow = True
     reader = open_(slow)
     reader._context.follower.index.clear()
-    reader._context.follower.index.erase([vector_hash(OLD)], None)
+    reader._context.follower.index.erase([text_hash(OLD)], None)
     reader._context.follower.index.set_meta(entries="")
     thread = threading.Thread(target=reader._context.follower.follow)
     thread.start()

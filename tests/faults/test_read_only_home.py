@@ -87,8 +87,8 @@ def test_commands_that_cannot_write_name_the_file_and_the_reason(workspace: Path
     options = ("-m", "memoriter", "--home", str(home), "--workspace", str(workspace))
     reason = "Read-only file system" if os.geteuid() == 0 else "Permission denied"
     for words, message in (
-        (("init",), f"{home / 'config.yaml'}: {reason}."),
-        (("config", "set", "search.max_results", "5"), f"{home / 'config.yaml'}: {reason}."),
+        (("init",), f"{reason} ({home / 'config.yaml'})."),
+        (("config", "set", "search.max_results", "5"), f"{reason} ({home / 'config.yaml'})."),
         (("install", "claude-code"), f"{plugin} cannot be replaced: {reason}."),
     ):
         done = run_read_only(home, *options, *words)

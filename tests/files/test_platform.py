@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from memoriter.errors import PathRefused
-from memoriter.extensions.clients.copilot_cli import hooks_file
 from memoriter.extensions.clients.parts import JsonHooks
+from memoriter.extensions.clients.table import copilot_hooks
 from memoriter.files import platform
 from memoriter.files.paths import path_parts
 
@@ -214,7 +214,7 @@ def test_on_windows_hosts_that_start_powershell_get_a_command_for_it(
     monkeypatch.setattr(os, "path", __import__("ntpath"))
     on("win32")
     command = [program, *ARGUMENTS[:2]]
-    copilot = json.loads(hooks_file(command))["hooks"]["agentStop"][0]
+    copilot = json.loads(copilot_hooks(command))["hooks"]["agentStop"][0]
     settings = json.loads(JsonHooks("hooks.json", "codex", {"Stop": "Stop"}).add("", command))
     codex = settings["hooks"]["Stop"][0]["hooks"][0]["command"]
     called = "memoriter" if found else program.replace("\\", "/")

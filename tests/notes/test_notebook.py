@@ -143,7 +143,7 @@ def test_a_folder_that_links_out_of_the_workspace_is_refused(
 
 def test_a_folder_that_links_to_itself_is_refused(notebook: Notebook, workspace: Path) -> None:
     (workspace / "memory/loop").symlink_to(workspace / "memory/loop")
-    with pytest.raises(WriteError, match="could not be written"):
+    with pytest.raises(WriteError, match="was not written"):
         notebook.save("x", category="loop")
 
 

@@ -337,7 +337,11 @@ def comparable_command(answer: dict[str, Any], root: str) -> Any:
         answer["details"].pop("resident", None)
     if "file_count" in answer:
         answer.pop("entries", None)
-    text = json.dumps(comparable(answer)).replace(root, "…").replace('"source": "cli"', '"source": "owner"')
+    text = (
+        json.dumps(comparable(answer))
+        .replace(json.dumps(root)[1:-1], "…")
+        .replace('"source": "cli"', '"source": "owner"')
+    )
     # The folder of an index is named after its path, and a block names its recall and its entries.
     return json.loads(
         re.sub(r"workspace-[0-9a-f]{12}|recall=..[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}", "…", text)

@@ -9,19 +9,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from memoriter import logs
 from memoriter.agent.hooks import Effect, HookBus, Moment
 from memoriter.agent.plugins import NONE, Plugin, load_plugin
 from memoriter.agent.service import MemoryService, Synced
 from memoriter.build import load_settings
-from memoriter.errors import MemoriterError, MemoryDisabled
+from memoriter.config import Settings
+from memoriter.errors import MemoriterError, MemoryDisabled, message_of
 from memoriter.memory import Memory
-
-if TYPE_CHECKING:
-    from memoriter.config import Settings
-    from memoriter.records import ProgressCallback
+from memoriter.records import ProgressCallback
 
 log = logs.get("agent")
 
@@ -115,7 +113,7 @@ class Agent:
         if self._cause is None:
             return None
         if isinstance(self._cause, MemoriterError | OSError):
-            return str(self._cause)
+            return message_of(self._cause)
         return f"{type(self._cause).__name__}: {self._cause}"
 
     @property

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 from memoriter import logs
 from memoriter.background import Rejected, Task, Workers
-from memoriter.errors import MemoriterError
+from memoriter.errors import MemoriterError, message_of
 from memoriter.records import Remembered, Saved
 from memoriter.text.encoding import encodable
 
@@ -216,7 +216,7 @@ class _Started:
         try:
             effect = self.task.result()
         except (MemoriterError, OSError) as error:
-            return _warn(f"{name} failed: {error}")
+            return _warn(f"{name} failed: {message_of(error)}")
         except Exception as error:  # the host continues, whatever a handler does
             log.exception("%s failed", name)
             return Effect(warnings=(f"{name} failed: {type(error).__name__}: {error}",))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import metadata
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from memoriter.agent.hooks import Effect, HookBus, Moment
 from memoriter.agent.service import MemoryService, Written, question
@@ -16,13 +16,10 @@ from memoriter.build import entries_engine
 from memoriter.config.settings import BUILTIN_MEMORIES, MEMORY_ENTRY_POINTS, installed_memories
 from memoriter.errors import ConfigError
 from memoriter.memory import parts_of
+from memoriter.records import Remembered
 from memoriter.sessions.messages import read_messages
 from memoriter.sessions.outside_text import TrustRules
 from memoriter.sessions.tail import read_new_turns
-
-if TYPE_CHECKING:
-    from memoriter.records import Remembered
-
 
 NONE = "none"
 

@@ -7,18 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.agent.agent import Agent
+from memoriter.agent.service import Synced
 from memoriter.background import Rejected, Task, Workers
-from memoriter.errors import MemoriterError
+from memoriter.config import Settings
+from memoriter.errors import MemoriterError, message_of
 from memoriter.memory import parts_of
-
-if TYPE_CHECKING:
-    from memoriter.agent.service import Synced
-    from memoriter.config import Settings
-    from memoriter.records import ProgressCallback
+from memoriter.records import ProgressCallback
 
 log = logs.get("agent")
 
@@ -138,8 +135,8 @@ class ReloadingAgent:
         try:
             settings = self._load()
         except (MemoriterError, OSError) as error:
-            if self.error != str(error):
-                log.warning("memory is disabled: %s", error)
+            if self.error != message_of(error):
+                log.warning("memory is disabled: %s", message_of(error))
             self._fail(Agent(None, None, error=error))
             return
         if self._agent is not None and settings == self._settings:

@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from memoriter import logs
 from memoriter.build import transcripts_of
+from memoriter.config import Settings
 from memoriter.errors import MemoriterError
 from memoriter.files import shared
 from memoriter.index.schedule import Delays, Growth, Refresher, Schedule
@@ -23,9 +24,6 @@ from memoriter.notes.watch import Watcher
 from memoriter.recall.inject import question
 from memoriter.records import Answer, ProgressCallback, Saved, Status, SyncReport
 from memoriter.sentences import sentence
-
-if TYPE_CHECKING:
-    from memoriter.config import Settings
 
 __all__ = ["MemoryService", "Synced", "Written", "question"]
 

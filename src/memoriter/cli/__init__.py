@@ -95,7 +95,7 @@ def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> i
     import typer
 
     from memoriter.cli.app import program
-    from memoriter.errors import BadArgument, MemoriterError
+    from memoriter.errors import BadArgument, MemoriterError, message_of
 
     try:
         status = program()(args=list(arguments), prog_name="memoriter", standalone_mode=False, obj=options)
@@ -110,8 +110,7 @@ def execute(arguments: Sequence[str], options: GlobalOptions | None = None) -> i
     except BrokenPipeError:
         raise
     except OSError as error:
-        path = f"{error.filename}: " if error.filename else ""
-        return _report(f"{path}{error.strerror or error}.", arguments, error)
+        return _report(f"{message_of(error)}.", arguments, error)
     return status if isinstance(status, int) else 0
 
 

@@ -126,7 +126,7 @@ def edit_text(text: str) -> str:
     import subprocess
     import tempfile
 
-    from memoriter.errors import BadArgument
+    from memoriter.errors import BadArgument, reason_of
 
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
@@ -141,7 +141,9 @@ def edit_text(text: str) -> str:
                 subprocess.run([*shlex.split(editor), str(file)], check=True)  # noqa: S603 - the user's own editor
             return file.read_text(encoding="utf-8")
         except (OSError, ValueError, subprocess.CalledProcessError) as error:
-            raise BadArgument(f"The editor {editor!r} failed: {error}. Nothing was changed.") from error
+            raise BadArgument(
+                f"The editor '{editor}' failed: {reason_of(error)}. Nothing was changed."
+            ) from error
 
 
 def clear_candidate(result: Receipt) -> Entry | None:

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from memoriter.config.fields import did_you_mean, nearest
 from memoriter.config.search import CollectionSettings
 from memoriter.config.settings import keys
-from memoriter.errors import ConfigError, UntrustedConfig
+from memoriter.errors import ConfigError, UntrustedConfig, reason_of
 from memoriter.extension import extensions, resolve
 from memoriter.files.platform import READ, open_plain
 
@@ -87,7 +87,7 @@ def read(path: Path, *, follow_links: bool) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = reason_of(error)
         raise ConfigError(f"The settings file {printable(path)} cannot be read: {reason}.") from error
     if len(data) > MAX_FILE_BYTES:
         raise ConfigError(f"The settings file {printable(path)} is larger than {MAX_FILE_BYTES // 1024} KiB.")
@@ -282,7 +282,7 @@ def _put(
     except (OSError, RuntimeError, ValueError) as error:
         errors.append(
             ConfigError(
-                f"The setting {key} from {origin} is not a usable path: {' '.join(str(error).split())[:200]}."
+                f"The setting {key} from {origin} is not a usable path: {' '.join(reason_of(error).split())[:200]}."
             )
         )
 

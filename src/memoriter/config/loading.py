@@ -10,19 +10,16 @@ import os
 import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from memoriter.config import layers
 from memoriter.config.layers import Layer, Value, printable, read
 from memoriter.config.settings import Settings, full_settings, keys
 from memoriter.config.store import DEFAULT_TENANT, working_copy
-from memoriter.errors import BackupError, BadArgument, ConfigError, UntrustedConfig
+from memoriter.errors import BackupError, BadArgument, ConfigError, UntrustedConfig, reason_of
 from memoriter.files.platform import is_own, quote
-
-if TYPE_CHECKING:
-    from pydantic_core import ErrorDetails
 
 CURRENT_FOLDER = "the current folder"
 #: The file in the home that exists while a restore moves files to their places.
@@ -93,27 +90,18 @@ def load(
     return _check(base | local | explicit, errors)
 
 
-def owner_path(
-    config: Path | None = None,
-    arguments: Mapping[str, object] | None = None,
-    environ: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-) -> Path:
+def owner_path(config: Path | None = None, arguments: Mapping[str, object] | None = None) -> Path:
     """Return the path of the owner's settings file, whether or not it exists."""
-    environ = os.environ if environ is None else environ
-    cwd = Path.cwd() if cwd is None else cwd.absolute()
-    explicit = layers.from_environment(environ, cwd, []) | layers.from_arguments(arguments or {}, cwd, [])
+    cwd = Path.cwd()
+    explicit = layers.from_environment(os.environ, cwd, []) | layers.from_arguments(arguments or {}, cwd, [])
     _check_restored(_home(explicit))
-    return _owner_path(config or environ.get(layers.CONFIG_VARIABLE), cwd, explicit)
+    return _owner_path(config or os.environ.get(layers.CONFIG_VARIABLE), cwd, explicit)
 
 
-def explicit_places(
-    arguments: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
-) -> tuple[Path, Path | None]:
+def explicit_places(arguments: Mapping[str, object] | None = None) -> tuple[Path, Path | None]:
     """Return the home, and the workspace if an argument or a variable names one, without reading any file."""
     cwd = Path.cwd()
-    explicit = layers.from_environment(os.environ if environ is None else environ, cwd, [])
-    explicit |= layers.from_arguments(arguments or {}, cwd, [])
+    explicit = layers.from_environment(os.environ, cwd, []) | layers.from_arguments(arguments or {}, cwd, [])
     workspace = explicit["workspace"].value if "workspace" in explicit else None
     return _home(explicit), workspace if isinstance(workspace, Path) else None
 
@@ -132,7 +120,7 @@ def _owner_path(named: Path | str | None, cwd: Path, explicit: Layer) -> Path:
         return (cwd / Path(named).expanduser() if named else _home(explicit) / "config.yaml").resolve()
     except (OSError, RuntimeError, ValueError) as error:
         raise ConfigError(
-            f"The settings file {printable(str(named))} is not a usable path: {error}."
+            f"The settings file {printable(str(named))} is not a usable path: {reason_of(error)}."
         ) from error
 
 

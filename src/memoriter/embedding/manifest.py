@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memoriter.errors import EmbedderUnavailable
+from memoriter.errors import EmbedderUnavailable, reason_of
 from memoriter.records import Identity
 
 POOLINGS = ("in-graph", "mean", "cls", "last")
@@ -145,7 +145,7 @@ def _json(path: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
-        raise EmbedderUnavailable(f"{path} cannot be read: {error}") from error
+        raise EmbedderUnavailable(f"{path} cannot be read: {reason_of(error)}") from error
     if not isinstance(data, dict):
         raise EmbedderUnavailable(f"{path} is not a JSON object")
     return data

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memoriter import logs
 from memoriter.engines import Engine
-from memoriter.errors import EmbeddingError, IndexBroken, SourceError, StoreError, StoreLocked
+from memoriter.errors import EmbeddingError, IndexBroken, SourceError, StoreError, StoreLocked, message_of
 from memoriter.index.vectors import BackgroundWork
 from memoriter.records import (
     Answer,
@@ -169,7 +169,7 @@ class BuiltinEngine(Engine):
                 self.background.start()
         except (StoreError, SourceError, OSError) as error:  # a failing memory must not fail the agent
             log.error("the search failed: %s", error)
-            found, missing = Found(()), join(missing, str(error))
+            found, missing = Found(()), join(missing, message_of(error))
         return Answer(
             hits=found.hits if cited else tuple(replace(hit, citation=None) for hit in found.hits),
             provider=active.provider,

@@ -23,10 +23,9 @@ from memoriter.entries.drafts import Draft, draft_from
 from memoriter.entries.merge import Nearby, Verdict
 from memoriter.entries.statement import same_words
 from memoriter.errors import NotFound, StoreError, WriteError
-from memoriter.records import TRUST_LEVELS, Entry, Remembered, is_trusted_like
+from memoriter.records import TRUST_LEVELS, Entry, Remembered, is_trusted_like, text_hash
 from memoriter.sentences import join, sentence
 from memoriter.store.entry_store import Edit, EntryStore, Tombstone
-from memoriter.store.erasure import vector_hash
 from memoriter.text.words import split_sentences
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def _add_clean(context: EntryContext, draft: Draft, actor: str, replaces: str | 
         near = _look_up(context, draft)
         with context.store.transaction():  # other processes wait: nothing inside uses the index or a model
             remembered = _judge_and_write(context, draft, start_seq, actor, replaces, near)
-        new = {} if near.vector is None else {vector_hash(draft.text): near.vector}
+        new = {} if near.vector is None else {text_hash(draft.text): near.vector}
         context.follower.try_follow(new, embed=False)  # a search computes the vectors of others
         return remembered
 
@@ -255,7 +254,7 @@ def _approve(context: EntryContext, found: Entry, actor: str) -> Remembered:
         context.store.clear_tombstone(draft.text)
         at = context.clock()
         entries = context.store.apply(merge.approval(verdict, staged, draft, at), at=at, by=actor)
-    context.follower.try_follow({} if near.vector is None else {vector_hash(found.text): near.vector})
+    context.follower.try_follow({} if near.vector is None else {text_hash(found.text): near.vector})
     return merge.outcome(verdict, entries[0])
 
 

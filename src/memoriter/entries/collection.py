@@ -11,8 +11,9 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, Unpack
+from typing import Concatenate, ParamSpec, TypeVar, Unpack
 
+from memoriter.embedding import Batched, Embedder
 from memoriter.entries import adding, capture, editing, forgetting, importing, listing
 from memoriter.entries.context import EntryContext, EntryOptions
 from memoriter.entries.drafts import Draft, DraftFields, type_of
@@ -20,12 +21,9 @@ from memoriter.entries.search import search as search_entries
 from memoriter.index.follow import Follower
 from memoriter.records import Entry, Remembered
 from memoriter.sentences import sentence
+from memoriter.store import Index
 from memoriter.store.entry_store import EntryStore
-
-if TYPE_CHECKING:
-    from memoriter.embedding import Batched, Embedder
-    from memoriter.store import Index
-    from memoriter.store.protocol import Transactions
+from memoriter.store.protocol import Transactions
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -5,23 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from memoriter.embedding import Embedder
 from memoriter.entries.capture import CaptureLimits
 from memoriter.errors import EmbeddingError, StoreError
+from memoriter.index.follow import Follower
 from memoriter.records import Entry, Recall, referenced_id
+from memoriter.search.changes import Judge
 from memoriter.search.rank import Weights
+from memoriter.search.rerank import Reranker
 from memoriter.sentences import sentence
 from memoriter.store.entry_rows import EntryFilter
+from memoriter.store.entry_store import EntryStore
 from memoriter.store.ledger import MAX_RECALLS
 from memoriter.store.retention import DAY_S
-
-if TYPE_CHECKING:
-    from memoriter.embedding import Embedder
-    from memoriter.index.follow import Follower
-    from memoriter.search.changes import Judge
-    from memoriter.search.rerank import Reranker
-    from memoriter.store.entry_store import EntryStore
 
 Approval = Literal["none", "agent", "all"]
 """The statements that need approval: none, those of agents, or also those that were captured automatically."""

@@ -11,18 +11,16 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from memoriter.entries import merge
+from memoriter.entries.context import EntryContext
 from memoriter.entries.drafts import MAX_TAGS, Draft, clean_entry, expiry
 from memoriter.errors import EditConflict, NotFound, WriteError
 from memoriter.records import Entry, EntryEvent, Remembered, least_trusted
 from memoriter.sentences import sentence
 from memoriter.store.entry_store import Edit, EntryStore, Step
 from memoriter.text.words import normal_form
-
-if TYPE_CHECKING:
-    from memoriter.entries.context import EntryContext
 
 
 def undo(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pydantic import BaseModel, model_validator
 
@@ -22,14 +22,12 @@ from memoriter.entries.drafts import Draft, clamp, type_of
 from memoriter.entries.relation import relation
 from memoriter.entries.statement import as_speaker, statement
 from memoriter.errors import BadArgument, ChatError, WriteError
+from memoriter.llm import Chat
 from memoriter.llm.prompts import ask, prompt
 from memoriter.records import Entry, EntryType, Remembered, Trust, Turn
 from memoriter.search.when import add_dates
 from memoriter.text.pasted import own_words
 from memoriter.text.words import split_sentences
-
-if TYPE_CHECKING:
-    from memoriter.llm import Chat
 
 log = logs.get("entries")
 

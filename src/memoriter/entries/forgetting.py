@@ -15,7 +15,7 @@ from memoriter.entries.adding import hide, propose_forgetting
 from memoriter.entries.context import MIN_SIMILARITY, EntryContext
 from memoriter.entries.drafts import DAY, expiry
 from memoriter.entries.search import find
-from memoriter.errors import LockTimeout, MemoriterError, StoreError, StoreUnavailable, WriteError
+from memoriter.errors import LockTimeout, MemoriterError, StoreError, StoreUnavailable, WriteError, message_of
 from memoriter.files.locks import LOCK_WAIT_S
 from memoriter.records import (
     CleanedUp,
@@ -280,7 +280,7 @@ def _complete_now(context: EntryContext, wait_s: float = LOCK_WAIT_S) -> tuple[s
     except (LockTimeout, StoreError, OSError) as error:
         if not isinstance(error, LockTimeout):
             log.warning("the index still contains forgotten entries: %s", error)
-        return (sentence("forget.index_pending", why=str(error).rstrip(".")),)
+        return (sentence("forget.index_pending", why=message_of(error).rstrip(".")),)
 
 
 def complete(context: EntryContext, wait_s: float = LOCK_WAIT_S) -> tuple[str, ...]:
@@ -330,7 +330,7 @@ def _erase_copies(
         places, complete = copies.mentions([*texts, query] if query else texts)
     except (MemoriterError, OSError) as error:
         log.warning("not all copies elsewhere could be removed: %s", error)
-        return (), (), (anywhere, str(error))
+        return (), (), (anywhere, message_of(error))
     return lines, places, left if complete else (anywhere, *left)
 
 

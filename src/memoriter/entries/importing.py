@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from memoriter.entries.adding import add_draft
+from memoriter.entries.context import EntryContext
 from memoriter.entries.drafts import draft_from, expiry
 from memoriter.entries.exchange import EntryLine, export_lines, import_lines, read
 from memoriter.entries.search import EntryFilters, limited
 from memoriter.records import IMPORTED, EntryState, Imported, Trust, least_trusted
-
-if TYPE_CHECKING:
-    from memoriter.entries.context import EntryContext
 
 #: The states of entries that an export contains by default.
 _EXPORTED: Sequence[EntryState] = ("active", "staged", "superseded", "expired")

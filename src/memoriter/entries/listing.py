@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
+from memoriter.entries.context import EntryContext
 from memoriter.entries.drafts import TYPES, type_of
 from memoriter.entries.search import EntryFilters, find, limited
 from memoriter.errors import NotFound
@@ -31,9 +32,6 @@ from memoriter.sentences import sentence
 from memoriter.store.entry_lists import After, PageRequest
 from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.ledger import RecallFilter
-
-if TYPE_CHECKING:
-    from memoriter.entries.context import EntryContext
 
 #: Maximum number of entries in force that a query scores.
 MAX_SCORED = 200

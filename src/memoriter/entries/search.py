@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
+from memoriter.entries.context import EntryContext
 from memoriter.entries.drafts import type_of
 from memoriter.errors import BadArgument
 from memoriter.records import Answer, Entry, EntryHit, EntryState, Explanation, Hit, Part, Trust
@@ -37,10 +38,6 @@ from memoriter.store.entry_rows import EntryFilter
 from memoriter.store.entry_store import IN_FORCE, INDEXED
 from memoriter.text import query_terms, tokenize
 from memoriter.text.markdown import tag_list
-
-if TYPE_CHECKING:
-    from memoriter.entries.context import EntryContext
-
 
 Mode = Literal["semantic", "keyword", "hybrid"]
 STATES: tuple[EntryState, ...] = get_args(EntryState)

@@ -20,7 +20,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError
+from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError, reason_of
 from memoriter.files import shared
 from memoriter.files.durable import write_beside
 from memoriter.files.locks import LOCK_WAIT_S, file_lock
@@ -160,7 +160,7 @@ _REASONS = {errno.ENOSPC: "os.no_space", errno.EACCES: "os.denied", errno.EROFS:
 
 def _reason(error: OSError) -> str:
     code = _REASONS.get(error.errno or 0)
-    return sentence(code) if code else error.strerror or str(error)
+    return sentence(code) if code else reason_of(error)
 
 
 def _update(note: Path, path: Path, change: EditText) -> bool:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from memoriter.errors import LockTimeout, WriteError
+from memoriter.errors import LockTimeout, WriteError, reason_of
 from memoriter.files import platform, shared
 from memoriter.files.durable import make_folder
 
@@ -76,7 +76,7 @@ def state_errors(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise WriteError(
-            f"{folder} cannot be written ({error.strerror or error}). Check the disk, then try again."
+            f"{folder} cannot be written ({reason_of(error)}). Check the disk, then try again."
         ) from error
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
 
-from memoriter.errors import NotFound, PathRefused, SourceError
+from memoriter.errors import NotFound, PathRefused, SourceError, reason_of
 from memoriter.files import platform
 from memoriter.files.durable import make_folder
 
@@ -123,7 +123,7 @@ def _folder_error(error: OSError, name: str) -> PathRefused | NotFound:
         return NotFound(f"The folder {name!r} does not exist.")
     if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
         return PathRefused(f"{name!r} is not a folder, or it is a symbolic link. Links are not followed.")
-    return PathRefused(f"{name!r} cannot be opened: {(error.strerror or str(error)).lower()}.")
+    return PathRefused(f"{name!r} cannot be opened: {reason_of(error).lower()}.")
 
 
 @contextmanager
@@ -178,4 +178,4 @@ def _file_error(error: OSError) -> SourceError:
         return SourceError("The file was removed before it could be read.")
     if error.errno == errno.ENXIO:
         return PathRefused("Not a regular file.")
-    return SourceError(f"The file cannot be read: {(error.strerror or str(error)).lower()}.")
+    return SourceError(f"The file cannot be read: {reason_of(error).lower()}.")

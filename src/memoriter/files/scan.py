@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
+from memoriter.errors import reason_of
 from memoriter.files.globs import PathGlobs
 from memoriter.files.shared import changed_at
 from memoriter.records import FoundFile, Problem
@@ -211,7 +212,7 @@ class Walk:
         except FileNotFoundError:
             pass  # removed during the scan
         except OSError as error:
-            self._problem(path, f"The folder cannot be listed: {(error.strerror or str(error)).lower()}.")
+            self._problem(path, f"The folder cannot be listed: {reason_of(error).lower()}.")
         return folders
 
     def _add_file(self, path: str, entry: os.DirEntry[str]) -> None:

@@ -9,13 +9,18 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from memoriter.errors import LockTimeout
 from memoriter.files import durable, platform, shared
 from memoriter.files.locks import file_lock, state_errors, state_lock
+
+T = TypeVar("T")
 
 
 def read_state(file: Path) -> dict[str, Any]:
@@ -32,6 +37,19 @@ def write_state(file: Path, values: Mapping[str, Any]) -> None:
     """Replace the values of a state file. They are on disk when this returns. Raises `WriteError`."""
     with state_errors(file.parent):
         durable.write(file, json.dumps(values).encode())
+
+
+#: The adapter of each dataclass, built once.
+_adapter: Callable[..., TypeAdapter[Any]] = cache(TypeAdapter)
+
+
+def as_record(kind: type[T], values: object) -> T | None:
+    """Return the values of a file as this dataclass; None if one is missing or has another type."""
+    try:
+        found: T = _adapter(kind).validate_json(json.dumps(values), strict=True)
+    except ValidationError:
+        return None
+    return found
 
 
 class SessionStates:

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
-from memoriter.errors import WriteError
+from memoriter.errors import WriteError, reason_of
 from memoriter.files import edits
 from memoriter.files.locks import check_mounted
 from memoriter.notes.chunking import PENDING, trust_of_note
@@ -197,7 +197,7 @@ class Notebook:
         try:
             folder = file.parent.resolve()
         except (OSError, RuntimeError) as error:  # a loop of links, or it changed while it was read
-            raise WriteError(f"{path} could not be written ({error}). Nothing was written.") from error
+            raise WriteError(f"{path} was not written ({reason_of(error)}).") from error
         if not folder.is_relative_to(self.root.resolve()):
             raise WriteError(f"{path} leads out of the workspace. Nothing was written.")
         return folder / file.name

@@ -18,7 +18,7 @@ from typing import Literal
 from memoriter.errors import EditConflict, WriteError
 from memoriter.files import edits
 from memoriter.files.locks import state_lock
-from memoriter.files.state import SessionStates
+from memoriter.files.state import SessionStates, as_record
 from memoriter.llm import Chat
 from memoriter.notes.extractive import PointsResult, is_chinese, make_points, render
 from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block, front_matter
@@ -201,7 +201,7 @@ class Flush:
         about to shorten the conversation. Each such call is a new overflow, and only new turns are written.
         """
         with self._states.locked(session, LOCK_WAIT_S):
-            state = self._state(session)
+            state = as_record(FlushState, self._states.get(session)) or FlushState()
             if window is None:
                 state = replace(state, phase="ready") if state.phase == "written" else state
                 return self._write(turns, session, state)
@@ -218,12 +218,6 @@ class Flush:
         The notes stay. If such a session continues, it is written from its beginning.
         """
         self._states.prune(older_than)
-
-    def _state(self, session: str) -> FlushState:
-        try:
-            return FlushState(**self._states.get(session))
-        except TypeError:
-            return FlushState()
 
     def _write(self, turns: Sequence[Turn], session: str, state: FlushState) -> Saved | None:
         new = [turn for turn in _since(turns, state.last) if turn.trust != "untrusted"]

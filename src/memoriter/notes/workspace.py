@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from memoriter.errors import NotFound, PathRefused, SourceError
+from memoriter.errors import NotFound, PathRefused, SourceError, reason_of
 from memoriter.files import shared
 from memoriter.files.paths import open_inside
 from memoriter.files.platform import is_reserved
@@ -193,9 +193,7 @@ class Workspace:
             try:
                 data = file.read((MAX_DOCUMENT_BYTES if reader else self.max_bytes) + 1)
             except OSError as error:
-                raise SourceError(
-                    f"The file cannot be read: {(error.strerror or str(error)).lower()}."
-                ) from error
+                raise SourceError(f"The file cannot be read: {reason_of(error).lower()}.") from error
         digest = hashlib.sha256(data if reader else data[: self.max_bytes])
         notes, text = list[str](), ""
         if reader:

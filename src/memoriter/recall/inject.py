@@ -14,10 +14,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from itertools import chain, groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter import logs
 from memoriter.background import is_cancelled
+from memoriter.entries import Entries
 from memoriter.entries.collection import context_of
 from memoriter.entries.context import MIN_SIMILARITY
 from memoriter.entries.relation import contradicts
@@ -49,9 +50,6 @@ from memoriter.text.dates import end_of_day, local_day
 from memoriter.text.redaction import redact, without_private
 from memoriter.text.tokens import find_words
 from memoriter.text.words import normal_form, split_sentences
-
-if TYPE_CHECKING:
-    from memoriter.entries import Entries
 
 #: Maximum number of characters of a query, and of the user's message.
 MAX_QUERY_CHARS = 1_000

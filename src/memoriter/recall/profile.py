@@ -12,8 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
+from memoriter.entries import Entries
 from memoriter.entries.capture_rules import MINE
 from memoriter.entries.relation import contradicts
 from memoriter.recall.render import Language, Whose, language_of
@@ -21,9 +22,6 @@ from memoriter.records import IMPORTED, Entry, EntryType, Trust
 from memoriter.search.when import name_days, plan_of
 from memoriter.text import estimate_tokens
 from memoriter.text.dates import local_day
-
-if TYPE_CHECKING:
-    from memoriter.entries import Entries
 
 Section = Literal["about", "preferences", "people", "projects", "plans"]
 SECTIONS: tuple[Section, ...] = get_args(Section)

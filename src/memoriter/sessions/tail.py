@@ -13,9 +13,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
-from memoriter.errors import SourceError
+from pydantic import Field
+
+from memoriter.errors import SourceError, reason_of
 from memoriter.files.platform import READ
 from memoriter.sessions.messages import Message, lines_of, read_record, turns_of, written_under
 from memoriter.sessions.outside_text import OutsideText, TrustRules
@@ -37,7 +39,7 @@ class TailPosition:
     inode: int = 0
     #: Digest of the first bytes.
     head: str = ""
-    offset: int = 0
+    offset: Annotated[int, Field(ge=0)] = 0
     #: Whether the session contains text from outside.
     tainted: bool = False
     #: Calls of local tools without a result yet.
@@ -131,8 +133,7 @@ def _open(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
     try:
         descriptor = os.open(path, READ)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise SourceError(f"The transcript {path} cannot be read: {reason}.") from error
+        raise SourceError(f"The transcript {path} cannot be read: {reason_of(error)}.") from error
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):  # check before fdopen, which fails on a folder
         os.close(descriptor)

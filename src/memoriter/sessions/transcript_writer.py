@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memoriter.errors import LockTimeout, WriteError
+from memoriter.errors import LockTimeout, WriteError, reason_of
 from memoriter.files import shared
 from memoriter.files.durable import make_folder
 from memoriter.files.locks import file_lock
@@ -144,7 +144,7 @@ class TranscriptWriter:
             raise WriteError(f"{self.path} was not written. {error}") from error
         except OSError as error:
             raise WriteError(
-                f"{self.path} could not be written ({error.strerror or error}). It is unchanged."
+                f"{self.path} could not be written ({reason_of(error)}). It is unchanged."
             ) from error
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from memoriter.errors import BackupError, MemoriterError, MemoryDisabled, StoreBroken
+from memoriter.errors import BackupError, MemoriterError, MemoryDisabled, StoreBroken, message_of
 from memoriter.extension import extensions, problems, resolve
 from memoriter.files.platform import how_to_make_private, is_private
 from memoriter.memory import Memory, parts_of
@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
 #: The index of a large workspace needs some hundred megabytes. Less free space than this is a warning.
 LOW_DISK_BYTES = 500 * 1024 * 1024
-
-
-def message_of(error: Exception) -> str:
-    """Return the message of an error, with its code if it has one."""
-    message = error.args[0] if isinstance(error, MemoriterError) and error.args else ""
-    return message if isinstance(message, str) and message else str(error)
 
 
 def examine(

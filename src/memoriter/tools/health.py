@@ -11,11 +11,11 @@ from pydantic import Field
 
 from memoriter import logs
 from memoriter.config.fields import described
-from memoriter.errors import MemoriterError
+from memoriter.errors import MemoriterError, message_of
 from memoriter.memory import Memory, parts_of
 from memoriter.records import Bucket, Entry, Finding, Status
 from memoriter.sentences import sentence
-from memoriter.tools.doctor import check_memory, check_setup, message_of
+from memoriter.tools.doctor import check_memory, check_setup
 from memoriter.tools.entries import EntryJson, Time
 from memoriter.tools.tool import Arguments, Call, Count, Degraded, Shape, operation
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from pydantic import AliasChoices, Field
 
 from memoriter.config.fields import described
 from memoriter.errors import BadArgument, WriteError
+from memoriter.memory import Memory
 from memoriter.records import Saved, Source, Trust
 from memoriter.sentences import sentence
 from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Arguments, Call, Count, Shape, omitted_if_none, operation
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 #: Files that `notes.tree` lists.
 MAX_FILES = 5_000

@@ -7,15 +7,12 @@ owners also call the other operations. `Tool.access` says which access a caller 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from memoriter.extension import offers
+from memoriter.memory import Memory
 from memoriter.tools import entries, entry_changes, health, notes, recalls, search, turns
 from memoriter.tools.tool import Result, Tool
 from memoriter.tools.toolbox import TOOLS, Toolbox
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 _MODULES = (search, turns, entries, entry_changes, notes, recalls, health)
 

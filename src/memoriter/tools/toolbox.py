@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 from memoriter import logs
 from memoriter.errors import (
@@ -19,17 +19,15 @@ from memoriter.errors import (
     NotFound,
     PathRefused,
     StoreUnavailable,
+    message_of,
 )
-from memoriter.memory import parts_of
+from memoriter.memory import Memory, parts_of
+from memoriter.records import ProgressCallback
 from memoriter.sentences import Sentence, codes
 from memoriter.tools.entry_tools import ENTRY_TOOLS
 from memoriter.tools.notes import memory_save
 from memoriter.tools.search import memory_get, memory_search, memory_stats
 from memoriter.tools.tool import Access, Call, Outcome, Result, Tool, grants
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
-    from memoriter.records import ProgressCallback
 
 log = logs.get("tools")
 
@@ -259,12 +257,7 @@ def error_code(error: Exception) -> tuple[str, Mapping[str, object]]:
 
 
 def _message(error: Exception) -> str:
-    text = (
-        f"{error.strerror} ({error.filename})"
-        if isinstance(error, OSError) and error.strerror
-        else str(error)
-    )
-    text = " ".join(text.split()) or type(error).__name__
+    text = " ".join(message_of(error).split()) or type(error).__name__
     text = text if len(text) <= MAX_ERROR_CHARS else f"{text[:MAX_ERROR_CHARS]}…"
     return text if text.endswith((".", "!", "?", "。")) else f"{text}."
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError
+from memoriter.errors import EditConflict, LockTimeout, NotFound, PathRefused, WriteError, reason_of
 from memoriter.files import edits, shared
 from memoriter.files.durable import make_folder
 from memoriter.files.locks import check_mounted, file_lock
@@ -230,7 +230,7 @@ class AgentFolder:
                 except WriteError as error:
                     raise type(error)(str(error).replace(str(folder), where)) from error
         except OSError as error:
-            raise WriteError(f"{where} cannot be used: {(error.strerror or str(error)).lower()}.") from error
+            raise WriteError(f"{where} cannot be used: {reason_of(error).lower()}.") from error
 
     @contextlib.contextmanager
     def _note(self, path: str, *, make: bool = False) -> Iterator[Path]:

@@ -21,7 +21,7 @@ from typing import IO, Annotated, Any
 from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 
 from memoriter.config.layers import WORKSPACE_FILE
-from memoriter.errors import BackupError
+from memoriter.errors import BackupError, reason_of
 
 FORMAT = "memoriter-backup"
 VERSION = 1
@@ -137,7 +137,7 @@ class Archive:
                     size += len(piece)
                     yield piece
         except (*_DAMAGE, KeyError) as error:
-            raise _damaged(self.path, f"{name}: {error}") from error
+            raise _damaged(self.path, f"{name}: {reason_of(error)}") from error
         if (size, digest.hexdigest()) != (member.bytes, member.sha256):
             raise _damaged(self.path, f"{name} differs from its digest")
 
@@ -157,7 +157,9 @@ def open_archive(path: Path) -> Iterator[Archive]:
         except KeyError as error:
             raise BackupError(f"{path} is not a backup of memoriter.") from error
         except _DAMAGE as error:
-            raise BackupError(f"{path} is not a backup of memoriter, or it is damaged: {error}.") from error
+            raise BackupError(
+                f"{path} is not a backup of memoriter, or it is damaged: {reason_of(error)}."
+            ) from error
         yield Archive(path, archive, _manifest(path, data), hashlib.sha256(text).hexdigest())
 
 

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from memoriter import logs
 from memoriter.config.fields import described
-from memoriter.errors import BackupError, MemoriterError, NotFound
+from memoriter.errors import BackupError, MemoriterError, NotFound, message_of
 from memoriter.files import durable
 from memoriter.memory import Memory
 from memoriter.tools.search import NoArguments
@@ -172,7 +172,7 @@ def restore(call: Call[RestoreArguments]) -> CheckedResult:
             replaced = restore_now().replaced
         except (MemoriterError, OSError) as error:
             log.exception("%s was not restored", path)
-            wrong = str(error)
+            wrong = message_of(error)
         _restored[home] = RestoredJson(
             name=path.name, at=time.time(), before=before, replaced=str(replaced or ""), error=wrong
         )

@@ -21,7 +21,7 @@ from pathlib import Path
 import yaml
 
 from memoriter.config.loading import RESTORE_MARKER, check_text
-from memoriter.errors import BackupError, ConfigError, NotFound, PathRefused
+from memoriter.errors import BackupError, ConfigError, NotFound, PathRefused, message_of
 from memoriter.extensions.backup.archive import CONFIG, Archive, open_archive
 from memoriter.extensions.backup.checking import (
     check_consent,
@@ -95,7 +95,7 @@ def restore(
             _stage(archive, home, notes, replaced, progress)
         except OSError as error:
             shutil.rmtree(home / STAGING, ignore_errors=True)
-            raise BackupError(f"{path} was not restored: {error}.") from error
+            raise BackupError(f"{path} was not restored: {message_of(error)}.") from error
     _complete(home)
     if not force:
         _remove_derived(replaced)
@@ -139,8 +139,8 @@ def _complete(home: Path) -> _Moves | None:
             sync_path(marker.parent)
         except OSError as error:
             raise BackupError(
-                f"The restore into {home} is not complete: {error}. Run the same `memoriter restore` again, which "
-                "completes it."
+                f"The restore into {home} is not complete: {message_of(error)}. Run the same `memoriter restore` "
+                "again, which completes it."
             ) from error
     shutil.rmtree(home / STAGING, ignore_errors=True)
     return found

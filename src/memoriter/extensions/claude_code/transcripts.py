@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memoriter.errors import NotFound
 from memoriter.extensions.importing import NamedImporter, Source, report_of
 from memoriter.extensions.importing.copying import copy_file, plan_copy
+from memoriter.hosts import ImportReport
+from memoriter.memory import Memory
 from memoriter.records import Imported
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
 
 HOME = Path("~/.claude")
 MAX_TRANSCRIPTS = 50_000

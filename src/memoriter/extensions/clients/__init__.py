@@ -9,9 +9,9 @@ extension = Extension(
     hosts={
         "codex": Offer(f"{_TABLE}:CODEX"),
         "claude-desktop": Offer(f"{_TABLE}:CLAUDE_DESKTOP"),
-        "copilot-cli": Offer("memoriter.extensions.clients.copilot_cli:COPILOT_CLI"),
-        "opencode": Offer("memoriter.extensions.clients.opencode:OPENCODE"),
-        "gemini-cli": Offer("memoriter.extensions.clients.gemini_cli:GEMINI_CLI"),
+        "copilot-cli": Offer(f"{_TABLE}:COPILOT_CLI"),
+        "opencode": Offer(f"{_TABLE}:OPENCODE"),
+        "gemini-cli": Offer(f"{_TABLE}:GEMINI_CLI"),
         "cursor": Offer(f"{_TABLE}:CURSOR"),
         "vscode": Offer(f"{_TABLE}:VSCODE"),
         "windsurf": Offer(f"{_TABLE}:WINDSURF"),

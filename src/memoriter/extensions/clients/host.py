@@ -50,9 +50,9 @@ class Folder:
         return Path(Template(found).safe_substitute(values)).expanduser().absolute()
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
-    """What belongs into the settings of one host."""
+@dataclass(frozen=True, eq=False)
+class ClientHost(HostWithoutHooks):
+    """Connects one client over MCP, by what belongs into its settings."""
 
     name: str
     title: str
@@ -65,31 +65,23 @@ class Client:
     #: What its owner does next.
     next_step: str = ""
 
-
-class ClientHost(HostWithoutHooks):
-    """Connects one client over MCP."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.title = client.title
-
     def install(self, request: InstallRequest) -> InstallReport:
         """Add our parts to the settings files."""
         command = [
             *program(),
             *(word for name, value in request.options.items() for word in (f"--{name}", value)),
         ]
-        installed = InstalledFiles(request.settings.home, self._client.name)
+        installed = InstalledFiles(request.settings.home, self.name)
         changes = [
             installed.add(path, _adding(parts, command), _removing(parts), dry_run=request.dry_run)
             for path, parts in self._files(request).items()
         ]
-        report, step = report_of(changes, request.dry_run), self._client.next_step
+        report, step = report_of(changes, request.dry_run), self.next_step
         return replace(report, lines=[*report.lines, step]) if step and not request.dry_run else report
 
     def uninstall(self, request: InstallRequest) -> InstallReport:
         """Remove our parts."""
-        installed = InstalledFiles(request.settings.home, self._client.name)
+        installed = InstalledFiles(request.settings.home, self.name)
         changes = [
             installed.remove(path, _removing(parts), dry_run=request.dry_run)
             for path, parts in self._files(request).items()
@@ -99,23 +91,23 @@ class ClientHost(HostWithoutHooks):
     def find(self, request: InstallRequest) -> Connection | None:
         """Return how the host is connected; None if it is not on this machine."""
         folder = self._folder(request)
-        if not (folder.is_dir() or any(map(shutil.which, self._client.programs))):
+        if not (folder.is_dir() or any(map(shutil.which, self.programs))):
             return None
         found = [_contains(path, part) for path, parts in self._files(request).items() for part in parts]
         state: State = "connected" if all(found) else "incomplete" if any(found) else "not connected"
-        return Connection(self._client.title, state, folder)
+        return Connection(self.title, state, folder)
 
     def _folder(self, request: InstallRequest) -> Path:
         if request.scope == "project" and request.home is None:
-            if self._client.project is None:
-                raise BadArgument(f"{self._client.title} has no settings for one project.")
-            return Path.cwd() / self._client.project
-        return (request.home or self._client.folder.find()).expanduser().absolute()
+            if self.project is None:
+                raise BadArgument(f"{self.title} has no settings for one project.")
+            return Path.cwd() / self.project
+        return (request.home or self.folder.find()).expanduser().absolute()
 
     def _files(self, request: InstallRequest) -> dict[Path, list[Part]]:
         """Return our parts of each file."""
         files, folder = dict[Path, list[Part]](), self._folder(request)
-        for part in self._client.parts:
+        for part in self.parts:
             files.setdefault(folder / part.file, []).append(part)
         return files
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memoriter.errors import ConfigError, EditConflict
+from memoriter.errors import ConfigError, EditConflict, message_of
 from memoriter.files.durable import make_folder, write
 
 MAX_ATTEMPTS = 5
@@ -195,6 +195,6 @@ def run_program(command: Sequence[str], environ: Mapping[str, str] | None = None
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        return str(error)
+        return message_of(error)
     said = (done.stderr.strip() or done.stdout.strip()).decode("utf-8", "replace")
     return None if done.returncode == 0 else (said.splitlines() or ["no message"])[-1]

@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from memoriter.errors import EditConflict, LockTimeout, MemoriterError, NotFound, SourceError, WriteError
+from memoriter.errors import (
+    EditConflict,
+    LockTimeout,
+    MemoriterError,
+    NotFound,
+    SourceError,
+    WriteError,
+    reason_of,
+)
 from memoriter.files import durable, edits, shared
 from memoriter.files.locks import file_lock
 from memoriter.memory import Memory, parts_of
@@ -97,7 +105,7 @@ class NoteSide:
                 if text is not None:
                     found[file.path] = edits.digest(text)
             except (MemoriterError, OSError) as error:
-                problems.append(Problem(file.path, str(error)))
+                problems.append(Problem(file.path, reason_of(error)))
         return found, problems
 
     def text(self, path: str) -> str:
@@ -251,7 +259,7 @@ class FolderExchange:
                 yield
         except OSError as error:
             raise WriteError(
-                f"{self._root / MANIFEST} cannot be read or written: {error.strerror or error}. Notes that were copied "
+                f"{self._root / MANIFEST} cannot be read or written: {reason_of(error)}. Notes that were copied "
                 "are complete. Run the command again."
             ) from error
         except LockTimeout as error:
@@ -263,10 +271,8 @@ class FolderExchange:
         try:
             stored = json.loads((self._root / MANIFEST).read_bytes())
             owner, files = stored["owner"], stored["files"]
-        except FileNotFoundError:
-            return {}
-        except (ValueError, KeyError, TypeError):
-            return {}  # damaged: notes that differ become conflicts, and none is lost
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return {}  # missing or damaged: notes that differ become conflicts, and none is lost
         if owner != self._owner:
             raise WriteError(
                 f"{self._root} holds notes of another memory. Choose another folder, or delete {MANIFEST} in it to "

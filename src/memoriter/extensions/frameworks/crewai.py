@@ -14,7 +14,7 @@ from typing import Any
 
 from memoriter.errors import EmbeddingError, FrameworkMissing
 from memoriter.extensions.langgraph.items import Items, items_of
-from memoriter.extensions.langgraph.items.store import Matching, Put
+from memoriter.extensions.langgraph.items.store import Put
 from memoriter.memory import Memory, parts_of
 
 try:
@@ -159,8 +159,7 @@ class MemoriterStorage:
                 and (value["metadata"] or {}).items() >= (metadata or {}).items()
             )
 
-        matching = Matching(("scope", "categories", "metadata"), admits)
-        hits = self._items.search(self._namespace, matching=matching, limit=sys.maxsize)
+        hits = self._items.search(self._namespace, matching=admits, limit=sys.maxsize)
         return [MemoryRecord.model_validate(hit.item.value) for hit in hits]
 
 

@@ -121,10 +121,10 @@ def _logged(command: HookCommand, afterwards: Afterwards | None) -> Afterwards |
 
 
 def _describe(error: Exception) -> str:
-    from memoriter.errors import MemoriterError
+    from memoriter.errors import MemoriterError, message_of
 
-    is_readable = isinstance(error, MemoriterError | ValueError)
-    return str(error) if is_readable else f"{type(error).__name__}: {error}"
+    is_readable = isinstance(error, MemoriterError | OSError | ValueError)
+    return message_of(error) if is_readable else f"{type(error).__name__}: {error}"
 
 
 # ---- log ------------------------------------------------------------------------------------------------------

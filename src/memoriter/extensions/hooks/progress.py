@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from memoriter.extensions.projects.repository import locate
-from memoriter.files.state import SessionStates
+from memoriter.files.state import SessionStates, as_record
 from memoriter.sessions.messages import read_record
 from memoriter.sessions.outside_text import OutsideText, TrustRules
 from memoriter.sessions.tail import Record, RecordFilter, TailPosition
@@ -55,13 +54,15 @@ class SessionProgress:
     def get(self, session: str) -> SessionState:
         """Return what is known about a session. A new or unreadable session has an empty state."""
         session = clean_name(session)
-        return self._in_memory.get(session) or _state(self._states.get(session)) or SessionState(session)
+        return self._in_memory.get(session) or self._stored(session)
+
+    def _stored(self, session: str) -> SessionState:
+        return as_record(SessionState, self._states.get(session)) or SessionState(session)
 
     def put_in_memory(self, session: SessionState) -> None:
         """Continue from this position in this process only. The next process starts at the last `put`."""
         session = replace(session, id=clean_name(session.id))
-        stored = _state(self._states.get(session.id)) or SessionState(session.id)
-        self.put(replace(session, position=stored.position))
+        self.put(replace(session, position=self._stored(session.id).position))
         self._in_memory[session.id] = session
 
     def put(self, session: SessionState) -> None:
@@ -72,7 +73,8 @@ class SessionProgress:
 
     def sessions_of(self, project: str) -> list[str]:
         """Return the latest sessions of a project, newest first."""
-        known = [found for found in map(_state, self._states.newest(MAX_LOOKUPS)) if found]
+        states = (as_record(SessionState, values) for values in self._states.newest(MAX_LOOKUPS))
+        known = [found for found in states if found]
         # States of earlier versions name the working tree.
         names = {name: locate(name).project for name in {session.project for session in known}}
         return [session.id for session in known if project in (session.project, names[session.project])]
@@ -80,25 +82,3 @@ class SessionProgress:
     def prune(self) -> None:
         """Remove the oldest states beyond `MAX_SESSIONS`. What was learned from those sessions stays."""
         self._states.prune()
-
-
-def _state(values: dict[str, Any]) -> SessionState | None:
-    try:
-        position = TailPosition(**{**values["position"], "calls": tuple(values["position"].get("calls", ()))})
-        session = SessionState(**{**values, "position": position})
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return None
-    return session if _is_usable(session) else None
-
-
-def _is_usable(session: SessionState) -> bool:
-    """Return whether every field has its type. The file may have been damaged or edited."""
-    position = session.position
-    texts = (session.id, session.project, session.transcript, position.head, *position.calls)
-    numbers = (position.inode, position.offset)
-    return (
-        all(isinstance(text, str) for text in texts)
-        and all(type(number) is int and number >= 0 for number in numbers)
-        and all(isinstance(moment, int | float) for moment in (session.at, session.forked_at))
-        and isinstance(position.tainted, bool)
-    )

@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from memoriter import logs
-from memoriter.errors import LockTimeout, MemoriterError
+from memoriter.errors import LockTimeout
 from memoriter.files import durable, shared
 from memoriter.files.locks import file_lock, state_errors
+from memoriter.files.state import as_record
 from memoriter.text.redaction import clean_name
 
 log = logs.get("sessions")
@@ -163,21 +164,13 @@ class SessionQueue:
         except Exception as error:  # noqa: BLE001 - one broken session must not block the others
             if request is not None:
                 blocked.add(request.session)
-            known = isinstance(error, MemoriterError | OSError)
-            log.warning(
-                "a session is processed later: %s", error if known else f"{type(error).__name__}: {error}"
-            )
+            log.warning("a session is processed later: %s: %s", type(error).__name__, error)
             return False
         return True
 
 
 def _read(path: Path) -> SessionRequest | None:
     try:
-        request = SessionRequest(**json.loads(path.read_bytes()))
-    except (ValueError, TypeError, RecursionError):
+        return as_record(SessionRequest, json.loads(path.read_bytes()))
+    except (ValueError, RecursionError):
         return None
-    where = (request.project, request.branch, request.host)
-    texts = (request.event, request.session, request.transcript, *where)
-    numbers = (request.size, request.at)
-    usable = all(isinstance(text, str) for text in texts) and all(isinstance(n, int | float) for n in numbers)
-    return request if usable else None

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from memoriter.entries.exchange import MAX_TIME, seconds_of
-from memoriter.errors import NotFound, SourceError, WriteError
+from memoriter.errors import NotFound, SourceError, WriteError, reason_of
 from memoriter.extension import offers
 from memoriter.extensions.importing.copying import (
     SealedTranscript,
@@ -135,7 +135,9 @@ class Source:
                     texts.append(data.decode("utf-8-sig"))
         except (BadZipFile, LZMAError, zlib.error, RuntimeError, ValueError, EOFError, OSError) as error:
             # RuntimeError: the archive has a password or an unknown compression.
-            raise SourceError(f"{self.place} cannot be read: {error}. Nothing was imported.") from error
+            raise SourceError(
+                f"{self.place} cannot be read: {reason_of(error)}. Nothing was imported."
+            ) from error
         return texts
 
     def members(self, *names: str) -> list[Mapping[str, Any]]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
-from memoriter.errors import NotFound, SourceError
+from memoriter.errors import NotFound, SourceError, message_of, reason_of
 from memoriter.files import shared
 from memoriter.files.durable import make_folder, write_beside
 from memoriter.files.paths import open_folder
@@ -113,7 +113,7 @@ def plan_copy(
     try:
         action = _compare(source, root, target, grows=kind == "session", transcript=transcript)
     except (SourceError, OSError) as error:
-        return ImportStep(kind, source, target, "other", str(error))
+        return ImportStep(kind, source, target, "other", message_of(error))
     note = "a different file exists there" if action == "other" else ""
     version = hashlib.sha256(transcript.to_bytes()).hexdigest() if transcript else ""
     title = str(transcript.records[0].get("title") or "") if transcript else ""
@@ -127,7 +127,7 @@ def copy_file(step: ImportStep, root: Path, transcript: SealedTranscript | None 
     try:
         _write(step, root, transcript)
     except (SourceError, NotFound, OSError) as error:
-        return ImportStep(step.kind, step.source, step.target, "other", str(error))
+        return ImportStep(step.kind, step.source, step.target, "other", message_of(error))
     return step
 
 
@@ -228,7 +228,7 @@ def _open_regular(source: Path) -> Iterator[BinaryIO]:
     try:
         descriptor = open_plain(source)
     except OSError as error:
-        raise SourceError(f"Cannot read {source}: {error.strerror or error}.") from error
+        raise SourceError(f"Cannot read {source}: {reason_of(error)}.") from error
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:

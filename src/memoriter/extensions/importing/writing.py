@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import apsw
 
@@ -15,10 +15,8 @@ from memoriter.errors import SourceError
 from memoriter.extensions.importing import Conversation, Source, report_of, write_sessions
 from memoriter.extensions.importing.copying import AgentNote, copy_file, plan_copy
 from memoriter.hosts import ImportReport, ImportStep
+from memoriter.memory import Memory
 from memoriter.records import Imported
-
-if TYPE_CHECKING:
-    from memoriter.memory import Memory
 
 #: Room for a statement in an entry.
 MAX_CHARS = 1_900

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memoriter.errors import MemoriterError
+from memoriter.errors import MemoriterError, message_of
 from memoriter.extensions.langgraph.items import count_namespaces, items_of
 from memoriter.memory import Memory
 from memoriter.records import Finding
 from memoriter.sentences import sentence
-from memoriter.tools.doctor import message_of, truth_fix
+from memoriter.tools.doctor import truth_fix
 
 
 def check_items(memory: Memory, *, deep: bool) -> Iterator[Finding]:

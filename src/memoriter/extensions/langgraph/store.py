@@ -10,12 +10,13 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypedDict
 
 from memoriter.errors import FrameworkMissing
 from memoriter.extensions.langgraph.items import Items, items_of
-from memoriter.extensions.langgraph.items.store import Condition, ItemHit, Matching, Put
 from memoriter.extensions.langgraph.items.store import Item as Kept
+from memoriter.extensions.langgraph.items.store import ItemHit, Put
 from memoriter.memory import Memory
 
 try:
@@ -98,7 +99,7 @@ class MemoriterStore(BaseStore):
             hits = items.search(
                 op.namespace_prefix,
                 op.query,
-                matching=_matching(op.filter) if op.filter else None,
+                matching=partial(_admits, wanted=op.filter) if op.filter else None,
                 limit=op.limit,
                 offset=op.offset,
                 refresh=op.refresh_ttl,
@@ -164,23 +165,6 @@ def _search_item(hit: ItemHit) -> SearchItem:
 
 
 # ---- filters -------------------------------------------------------------------------------------------------
-
-
-_SIGNS: Mapping[str, Any] = {"$eq": "=", "$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-
-
-def _matching(wanted: Mapping[str, Any]) -> Matching:
-    conditions = tuple(one for key, against in wanted.items() for one in _conditions(key, against))
-    return Matching(tuple(wanted), lambda value: _admits(value, wanted), conditions)
-
-
-def _conditions(key: str, wanted: Any) -> Iterator[Condition]:
-    """Yield the conditions that the database can check: equal simple values, and comparisons with numbers."""
-    for operator, against in wanted.items() if isinstance(wanted, Mapping) else [("$eq", wanted)]:
-        sign = _SIGNS.get(operator)
-        kinds = str | int | float | None if sign == "=" else int | float
-        if sign and isinstance(against, kinds):
-            yield key, sign, against
 
 
 def _admits(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -10,17 +10,15 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memoriter.build import transcripts_of
 from memoriter.errors import BadArgument, NotFound
 from memoriter.files import durable, edits
 from memoriter.memory import Memory, parts_of
 from memoriter.notes.editing import NoteText
+from memoriter.records import FoundFile
 from memoriter.sentences import sentence
-
-if TYPE_CHECKING:
-    from memoriter.records import FoundFile
 
 DAY_S = 86_400.0
 MAX_LISTED = 200

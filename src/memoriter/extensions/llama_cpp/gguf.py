@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 from memoriter.embedding.manifest import sample
-from memoriter.errors import EmbedderUnavailable, EmbeddingError
+from memoriter.errors import EmbedderUnavailable, EmbeddingError, reason_of
 from memoriter.extensions.vendors.embedder import client_library, digest, is_installed, missing_extra, shorten
 from memoriter.extensions.vendors.prompts import prompts_for
 from memoriter.records import Identity
@@ -113,7 +113,7 @@ class LlamaCpp:
         try:
             return self._from_llama_cpp() if is_installed("llama_cpp") else self._from_xllamacpp()
         except (RuntimeError, ValueError, OSError, ImportError) as error:
-            raise EmbedderUnavailable(f"{self.path} cannot be loaded: {error}") from error
+            raise EmbedderUnavailable(f"{self.path} cannot be loaded: {reason_of(error)}") from error
 
     def _from_llama_cpp(self) -> Runner:
         llama_cpp = client_library("llama_cpp", "llama-cpp")
@@ -156,7 +156,7 @@ def open_xllamacpp(
     try:
         return xllamacpp.Server(settings)
     except (RuntimeError, ValueError, OSError) as error:
-        raise EmbedderUnavailable(f"{path} cannot be loaded: {error}") from error
+        raise EmbedderUnavailable(f"{path} cannot be loaded: {reason_of(error)}") from error
 
 
 class _TooLong(EmbeddingError):

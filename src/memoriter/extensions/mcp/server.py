@@ -23,7 +23,7 @@ from pydantic import BaseModel
 from memoriter import logs
 from memoriter.agent import Agent, ReloadingAgent
 from memoriter.async_memory import in_thread
-from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError
+from memoriter.errors import BadArgument, MemoriterError, NotFound, SourceError, message_of
 from memoriter.extensions.mcp import protocol, resources, results
 from memoriter.extensions.mcp.protocol import Context, ProtocolError
 from memoriter.extensions.mcp.results import View, granted_access, session_key
@@ -159,7 +159,7 @@ def _is_client(ctx: Context, wanted: str) -> bool:
 
 def _protocol_error(code: int, error: MemoriterError | OSError) -> ProtocolError:
     """Return an error of the protocol. Its data contains the code of the memory's error."""
-    return ProtocolError(code, hide_folders(str(error)), {"code": error_code(error)[0]})
+    return ProtocolError(code, hide_folders(message_of(error)), {"code": error_code(error)[0]})
 
 
 def _progress_callback(ctx: Context, loop: asyncio.AbstractEventLoop) -> ProgressCallback:

@@ -13,17 +13,19 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
+from starlette.types import Receive, Scope, Send
 
 from memoriter.entries.drafts import Draft
 from memoriter.errors import BadArgument, MemoriterError, NotFound
 from memoriter.extensions.mem0 import spaces
 from memoriter.extensions.mem0.filters import admits, named_entities
 from memoriter.extensions.mem0.spaces import KINDS, Entity, Spaces, agent_name, entity_in, entity_of, split_id
+from memoriter.memory import Memory
 from memoriter.records import Entry, Selection, Trust
 from memoriter.server.http.app import STATUS
 from memoriter.server.http.gateway import Gateway, Mount
@@ -31,11 +33,6 @@ from memoriter.server.http.limits import parse_arguments
 from memoriter.server.http.responses import json_response
 from memoriter.tools.tool import Access, grants
 from memoriter.tools.toolbox import hide_folders, outcome_of
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
-
-    from memoriter.memory import Memory
 
 Result = dict[str, Any]
 #: The session of messages that name no run.

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from memoriter.entries.exchange import LISTS
 from memoriter.extensions.importing import Source, import_statements, report_of
 from memoriter.extensions.passport.formats import lines_of_mem0
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
+from memoriter.hosts import ImportReport
+from memoriter.memory import Memory
 
 #: Characters in which the first record must be.
 START_CHARS = 100_000

@@ -20,7 +20,7 @@ from typing import Any
 
 import apsw
 
-from memoriter.errors import SourceError, install_command
+from memoriter.errors import SourceError, install_command, reason_of
 from memoriter.extensions.openclaw.home import is_shared
 
 MAX_SESSIONS = 20_000
@@ -157,7 +157,7 @@ def _unused_state(file: Path) -> tuple[int, ...] | None:
             is_wal = stream.read(20)[18:] == b"\x02\x02"
             status = os.fstat(stream.fileno())
     except OSError as error:
-        raise SourceError(f"its sessions cannot be read: {error.strerror or error}") from error
+        raise SourceError(f"its sessions cannot be read: {reason_of(error)}") from error
     if not is_wal or file.with_name(file.name + "-wal").exists():
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns

@@ -6,16 +6,13 @@ What memoriter exported becomes what it was. A concept of another program become
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memoriter.extensions.importing import Source, report_of
 from memoriter.extensions.importing.writing import copy_notes
 from memoriter.extensions.passport.formats import OURS, concept, lines_of_markdown
+from memoriter.hosts import ImportReport
+from memoriter.memory import Memory
 from memoriter.records import Imported
-
-if TYPE_CHECKING:
-    from memoriter.hosts import ImportReport
-    from memoriter.memory import Memory
 
 #: Files of a bundle that are not concepts.
 RESERVED = ("index.md", "log.md")

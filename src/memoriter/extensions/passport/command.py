@@ -5,7 +5,9 @@ Imports of the package stay inside the function, so that ``--help`` loads only t
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -46,7 +48,6 @@ def export(
     from memoriter.cli import entry_tables, render
     from memoriter.errors import BadArgument
     from memoriter.extensions.passport import formats
-    from memoriter.extensions.review.tables import write_private
 
     if form not in FORMATS:
         raise BadArgument(f"--format must be one of {', '.join(FORMATS)}.")
@@ -67,9 +68,21 @@ def export(
         for name, text in formats.to_okf(lines):
             file = output / name
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_private(file, text.splitlines())
+            _write_private(file, text.splitlines())
     else:
-        write_private(output, written)
+        _write_private(output, written)
     total, digest = len(lines) - 1, formats.digest(lines)
     text = f"Exported {entry_tables.count_entries(total)} to {output}. Digest: {digest[:16]}."
     render.show(as_json, {"total": total, "path": output, "digest": digest}, text)
+
+
+def _write_private(path: Path, lines: Iterable[str]) -> None:
+    """Write an export to a file that only its owner may read."""
+    from memoriter.files.platform import set_mode, sync_file
+
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        set_mode(path, 0o600)
+        file.writelines(f"{line}\n" for line in lines)
+        file.flush()
+        sync_file(descriptor)

@@ -35,7 +35,6 @@ class PostgresDatabase(Transactions):
     """
 
     traces = Traces("forget.dead_rows", "forget.busy_rows", ("forget.server_logs", "forget.replicas"))
-    reads_json = False
 
     def __init__(
         self, server: PostgresServer, *, agent: str, tenant: str = DEFAULT_TENANT, area: str = "entries"

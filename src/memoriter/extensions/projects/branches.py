@@ -20,7 +20,7 @@ from memoriter import logs
 from memoriter.entries.adding import change_draft
 from memoriter.extensions.projects.repository import commit_of, git_folder, has_commits, trunks
 from memoriter.extensions.projects.settings import ProjectSettings
-from memoriter.files.state import SessionStates
+from memoriter.files.state import SessionStates, as_record
 from memoriter.recall.profile import section_of
 from memoriter.sentences import sentence
 from memoriter.text.dates import local_day
@@ -81,7 +81,7 @@ def held_entries(memory: Memory, project: str, branch: str) -> list[Entry]:
     """Return the entries that are held on a branch."""
     if not branch or not _may_hold(memory.settings):
         return []
-    found = _stored(_states(memory.settings).get(_key(project, branch)))
+    found = as_record(_Branch, _states(memory.settings).get(_key(project, branch)))
     return _entries(memory, found) if found else []
 
 
@@ -90,7 +90,7 @@ def join_merged(memory: Memory, project: str) -> int:
     if not _may_hold(memory.settings):
         return 0
     states, joined, until = _states(memory.settings), 0, time.monotonic() + GIT_S
-    for one in map(_stored, states.newest(MAX_BRANCHES)):
+    for one in (as_record(_Branch, values) for values in states.newest(MAX_BRANCHES)):
         if one is None or not one.sessions or one.project != project:
             continue
         targets = trunks(project, memory.settings.section(ProjectSettings).trunks)
@@ -117,7 +117,7 @@ def _is_open(memory: Memory, project: str, branch: str, session: str) -> bool:
     if not targets or own in targets or shutil.which("git") is None:
         return False
     states, commit = _states(memory.settings), commit_of(project, own)
-    known = _stored(states.get(_key(project, branch)))
+    known = as_record(_Branch, states.get(_key(project, branch)))
     ahead = bool(known and known.sessions and known.ahead)
     if not ahead and commit:
         ahead = _is_merged(project, commit, targets, time.monotonic() + GIT_S) is False
@@ -180,12 +180,3 @@ def _states(settings: Settings) -> SessionStates:
 
 def _key(project: str, branch: str) -> str:
     return f"{project}\n{branch}"
-
-
-def _stored(values: dict[str, object]) -> _Branch | None:
-    try:
-        found = _Branch(**{**values, "sessions": tuple(values["sessions"])})  # type: ignore[arg-type]
-    except (KeyError, TypeError):
-        return None
-    texts = (found.project, found.name, found.commit, *found.sessions)
-    return found if all(isinstance(text, str) for text in texts) else None

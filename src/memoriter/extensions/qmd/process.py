@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from memoriter.background import check_cancelled
-from memoriter.errors import EngineError
+from memoriter.errors import EngineError, reason_of
 
 #: How much of standard error is kept. The remainder is read and dropped.
 STDERR_BYTES = 64 * 1024
@@ -56,8 +56,7 @@ def run(
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise EngineError(f"Cannot start {name}: {reason}.") from error
+        raise EngineError(f"Cannot start {name}: {reason_of(error)}.") from error
     kill = _group(process.pid)
     assert process.stdout is not None
     assert process.stderr is not None

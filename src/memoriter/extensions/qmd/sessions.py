@@ -7,7 +7,6 @@ line starts with the speaker, which also determines its trust.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from memoriter.errors import SourceError
 from memoriter.files.platform import replace
+from memoriter.files.state import read_state, write_state
 from memoriter.records import FoundFile, Trust, Turn
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Exports:
         A transcript that cannot be read keeps its last export.
         """
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        known = self._manifest()
+        known = read_state(self.folder / _MANIFEST)
         now = {name: [found.mtime_ns, found.size] for name, found in self.by_name().items()}
         for name, found in self.by_name().items():
             if known.get(name) != now[name]:
@@ -61,7 +61,7 @@ class Exports:
                     _replace(self.folder / name, _lines(self.transcripts.turns(found)))
         for name in known.keys() - now.keys():
             (self.folder / name).unlink(missing_ok=True)
-        _replace(self.folder / _MANIFEST, [json.dumps(now)])
+        write_state(self.folder / _MANIFEST, now)
 
     def lines(self, name: str) -> list[str]:
         """Read the lines of one exported file."""
@@ -69,13 +69,6 @@ class Exports:
             return (self.folder / name).read_text("utf-8").split("\n")
         except OSError as error:
             raise SourceError(f"Cannot read the exported session {name}: {error.strerror}.") from error
-
-    def _manifest(self) -> dict[str, object]:
-        with suppress(OSError, ValueError):
-            value = json.loads((self.folder / _MANIFEST).read_text("utf-8"))
-            if isinstance(value, dict):
-                return value
-        return {}
 
 
 def trust_of(lines: Iterable[str]) -> Trust:

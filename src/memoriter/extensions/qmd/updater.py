@@ -6,7 +6,6 @@ so that a new process knows whether there is work without starting qmd.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 import weakref
@@ -22,7 +21,7 @@ from memoriter.errors import Cancelled, EngineBusy, EngineError, LockTimeout, Me
 from memoriter.extensions.qmd.command import UpdateCounts
 from memoriter.extensions.qmd.fallback import Cooldown
 from memoriter.files.locks import file_lock
-from memoriter.files.platform import replace, sharing
+from memoriter.files.state import read_state, write_state
 
 log = logs.get("engines")
 
@@ -117,31 +116,19 @@ class Updater:
     @property
     def indexed(self) -> str | None:
         """The signature of the last update, or None before the first."""
-        signature = self._read_state().get("signature")
+        signature = read_state(self._state).get("signature")
         return signature if isinstance(signature, str) else None
 
     @property
     def indexed_at(self) -> float | None:
         """The time of the last update, in seconds since the epoch."""
-        at = self._read_state().get("at")
+        at = read_state(self._state).get("at")
         return float(at) if isinstance(at, int | float) else None
 
     @property
     def error(self) -> str | None:
         """The error of the last update, or else of the last embedding."""
         return self._updates.error or self._embeds.error
-
-    def _read_state(self) -> dict[str, object]:
-        with suppress(OSError, ValueError):
-            state = json.loads(sharing(self._state.read_bytes))
-            if isinstance(state, dict):
-                return state
-        return {}
-
-    def _write_state(self, signature: str) -> None:
-        new = self._state.with_suffix(".new")
-        new.write_text(json.dumps({"signature": signature, "at": time.time()}), "utf-8")
-        replace(new, self._state)
 
     def forget(self) -> None:
         """Make the next update index everything again."""
@@ -226,7 +213,7 @@ class Updater:
                 # Another process may have updated while this one waited for the lock.
                 if forced or self.indexed != signature or self._is_old():
                     counts = self._run_update(self.schedule.update_timeout_s)
-                    self._write_state(signature)
+                    write_state(self._state, {"signature": signature, "at": time.time()})
         except MemoriterError as failure:
             error = failure
         except Exception as failure:  # noqa: BLE001 - the search that waits must get the error

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memoriter.cli.entry_tables import change_of, conversation, count_entries, day, entries, remembered
 from memoriter.cli.render import console, fit, plain, print_table
-from memoriter.files.platform import set_mode, sync_file
 
 if TYPE_CHECKING:
     from memoriter.records import CleanedUp, Entry, EntryEvent, Part, Recall, RecallPage, Remembered
@@ -51,20 +48,6 @@ def events(found: Sequence[EntryEvent]) -> None:
         for event in found
     ]
     print_table(rows, "event", "day", "change", "by", "conversation", "text", "note")
-
-
-def write_private(path: Path, lines: Iterable[str]) -> int:
-    """Write an export to a file that only its owner may read; return the number of entries."""
-    count = -1  # the first line is a header
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-        set_mode(path, 0o600)
-        for line in lines:
-            file.write(line + "\n")
-            count += 1
-        file.flush()
-        sync_file(descriptor)
-    return count
 
 
 def cleaned_up(counts: CleanedUp) -> None:

@@ -19,7 +19,7 @@ import uvicorn
 
 from memoriter import logs
 from memoriter.config import load as load_settings
-from memoriter.errors import MemoriterError, NotFound
+from memoriter.errors import MemoriterError, NotFound, reason_of
 from memoriter.files.platform import is_alive
 from memoriter.server.http.auth import is_unspecified, make_private_folder, url_host, write_json
 from memoriter.server.http.gateway import Gateway, SettingsLoader
@@ -76,9 +76,8 @@ def listen(host: str, port: int) -> socket.socket:
             listening.close()
             raise
     except OSError as error:
-        reason = error.strerror or str(error)
         raise MemoriterError(
-            f"Cannot listen on {url_host(plain)}:{port}: {reason}. Use `--port 0` to pick a free port."
+            f"Cannot listen on {url_host(plain)}:{port}: {reason_of(error)}. Use `--port 0` to pick a free port."
         ) from error
     return listening
 

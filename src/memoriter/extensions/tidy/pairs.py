@@ -21,9 +21,8 @@ from memoriter.entries.adding import draft_of
 from memoriter.entries.relation import relation
 from memoriter.entries.statement import statement
 from memoriter.entries.values import slot_words
-from memoriter.records import Entry, is_trusted_like
+from memoriter.records import Entry, is_trusted_like, text_hash
 from memoriter.search.changes import NEAR
-from memoriter.store.erasure import vector_hash
 from memoriter.text import query_terms
 
 if TYPE_CHECKING:
@@ -147,9 +146,9 @@ def load_vectors(context: EntryContext, entries: Sequence[Entry]) -> dict[str, M
     embedder, index = context.follower.embedder, context.follower.index
     if embedder is None:
         return {}
-    hashes = {vector_hash(entry.text) for entry in entries}
+    hashes = {text_hash(entry.text) for entry in entries}
     loaded = context.follower.healing(lambda: index.load(embedder.identity, hashes))
-    found = ((entry.id, loaded.get(vector_hash(entry.text))) for entry in entries)
+    found = ((entry.id, loaded.get(text_hash(entry.text))) for entry in entries)
     return {id_: vector for id_, vector in found if vector is not None}
 
 

@@ -10,7 +10,9 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+from starlette.types import Receive, Scope, Send
 
 from memoriter import logs
 from memoriter.agent import ReloadingAgent
@@ -29,9 +31,6 @@ from memoriter.server.http.limits import WorkerLimit
 from memoriter.server.http.observe import Metrics, progress_to, publish_sync, wrap_operations
 from memoriter.tools.tool import Outcome, Result, Tool, writer
 from memoriter.tools.toolbox import Toolbox
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 log = logs.get("http.agents")
 

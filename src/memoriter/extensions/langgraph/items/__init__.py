@@ -15,14 +15,16 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
 
 from memoriter import logs
 from memoriter.background import Task, Workers
 from memoriter.embedding import Embedder
 from memoriter.errors import MemoriterError
 from memoriter.extensions.langgraph.items.index import ItemIndex, chunks_of
-from memoriter.extensions.langgraph.items.store import Item, ItemHit, ItemStore, Matching, Put
+from memoriter.extensions.langgraph.items.store import Item, ItemHit, ItemStore, Put
 from memoriter.memory import Memory, parts_of
 from memoriter.store import Index
 from memoriter.store.protocol import Transactions
@@ -150,7 +152,7 @@ class Items:
         prefix: Sequence[str],
         query: str | None = None,
         *,
-        matching: Matching | None = None,
+        matching: Callable[[Mapping[str, Any]], bool] | None = None,
         limit: int = 10,
         offset: int = 0,
         refresh: bool = True,
@@ -163,8 +165,9 @@ class Items:
         if matching is None:
             ids = self.store.ids_under(prefix, now=now)
         else:
-            parts = self.store.parts_under(prefix, matching.names, matching.conditions, now=now)
-            ids = [item_id for item_id, part in parts if matching.admits(part)]
+            values = self.store.values_under(prefix, now=now)
+            found = (item_id for item_id, value in values if matching(value))
+            ids = list(found if query else islice(found, offset + limit))
         wanted = min(offset + limit, len(ids))
         scores = self.index.scores(query, prefix, set(ids), wanted) if query and ids else {}
         ranked = sorted((item_id for item_id in ids if item_id in scores), key=lambda id_: -scores[id_])

@@ -7,24 +7,15 @@ follows the numbers of the changes.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
-
-import apsw
+from typing import Any
 
 from memoriter.errors import WriteError
 from memoriter.store.protocol import Connection, Transactions, value
 from memoriter.text.redaction import clean_name, clean_values
-
-#: Integers below this are exact as floats.
-MAX_EXACT = 2.0**53
-
-_NUMBER = "(json_type(value, ?) not in ('integer', 'real') or value ->> ? {} ?)"
-"""SQLite treats every text as greater than every number, so texts are compared in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,78 +50,12 @@ class Put:
         return replace(self, value=clean_values(self.value), texts=tuple(clean_values(self.texts)))
 
 
-#: A member of a value, an operator, and what to compare with. Null equals a missing member.
-Condition = tuple[str, Literal["=", ">", ">=", "<", "<="], "str | float | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class Matching:
-    """A filter of items by their values."""
-
-    #: The members that decide. Other members of a value are not read.
-    names: tuple[str, ...]
-    #: Checks a value that has only these members.
-    admits: Callable[[Mapping[str, Any]], bool]
-    #: Necessary conditions, which the database can check.
-    conditions: tuple[Condition, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class ItemHit:
     """An item, and how well it matches the query, 0 to 1. None if there was no query for it."""
 
     item: Item
     score: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """Parts of an SQL statement over ``items``."""
-
-    #: The expression that reads members of a value, as JSON.
-    part: str
-    part_bound: tuple[object, ...]
-    #: Empty, or conditions that start with "and".
-    clause: str
-    clause_bound: tuple[object, ...]
-
-
-def question(names: Iterable[str], conditions: Iterable[Condition]) -> Question:
-    """Return how to read these members of the values that may meet all conditions."""
-    paths = {name: _path(name) for name in names}
-    part, part_bound = "value", list[object]()
-    if all(paths.values()):
-        members = ", ".join("?, value -> ?" for _ in paths)
-        part = f"iif(instr(value, 'NaN'), value, json_object({members}))"  # SQLite would turn NaN into null
-        part_bound = [bound for pair in paths.items() for bound in pair]
-    clause, bound = "", list[object]()
-    for name, sign, wanted in conditions:
-        path = _path(name)
-        if path is None or not _comparable(wanted):
-            continue
-        if wanted is None:
-            clause, bound = f"{clause} and value ->> ? is null", [*bound, path]
-        elif sign == "=":
-            clause, bound = f"{clause} and value ->> ? = ?", [*bound, path, wanted]
-        else:
-            clause, bound = f"{clause} and {_NUMBER.format(sign)}", [*bound, path, path, wanted]
-    return Question(part, tuple(part_bound), clause, tuple(bound))
-
-
-def _path(name: str) -> str | None:
-    """Return the SQLite path of a member; None if SQLite cannot express it."""
-    return f'$."{name}"' if _plain(name) and '"' not in name and "\\" not in name else None
-
-
-def _comparable(wanted: str | float | None) -> bool:
-    if isinstance(wanted, str):
-        return _plain(wanted)
-    return wanted is None or abs(wanted) < MAX_EXACT
-
-
-def _plain(text: str) -> bool:
-    """Return whether SQLite can store a text unchanged: no null character and no half of a surrogate pair."""
-    return "\0" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 #: Changes whose marks are stored. An index that is further behind is built again.
@@ -188,23 +113,13 @@ class ItemStore:
         with self.database.read() as connection:
             return [str(row[0]) for row in connection.execute(statement, (now, *bound))]
 
-    def parts_under(
-        self, prefix: Sequence[str], names: Iterable[str], conditions: Iterable[Condition], *, now: float
-    ) -> list[tuple[str, dict[str, Any]]]:
-        """Return ids in the same order, each with these members of its value, if it may meet the conditions."""
+    def values_under(self, prefix: Sequence[str], *, now: float) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """Yield ids in the same order, each with its value."""
         clause, bound = _under(prefix)
-        statement = "select id, {} from items where {} and {}{} {}"
+        statement = f"select id, value from items where {_ALIVE} and {clause} {_NEWEST_FIRST}"  # noqa: S608
         with self.database.read() as connection:
-            if self.database.reads_json:
-                asked = question(names, conditions)
-                filled = statement.format(asked.part, _ALIVE, clause, asked.clause, _NEWEST_FIRST)
-                values = (*asked.part_bound, now, *bound, *asked.clause_bound)
-                with contextlib.suppress(apsw.SQLError):  # a value is nested too deeply for SQLite
-                    rows = connection.execute(filled, values).fetchall()
-                    return [(item_id, json.loads(part)) for item_id, part in rows]
-            filled = statement.format("value", _ALIVE, clause, "", _NEWEST_FIRST)
-            rows = connection.execute(filled, (now, *bound)).fetchall()  # Python reads them all
-        return [(item_id, json.loads(part)) for item_id, part in rows]
+            rows = connection.execute(statement, (now, *bound)).fetchall()
+        return ((item_id, json.loads(content)) for item_id, content in rows)
 
     def load(self, ids: Iterable[str], *, now: float) -> dict[str, Item]:
         """Return the items with these ids that exist, by id."""
