@@ -10,6 +10,7 @@ import os
 import random
 import re
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -156,8 +157,9 @@ class Opener:
         except OSError as error:
             raise StoreError(f"{self.path} cannot be accessed: {error.strerror}.") from error
         for file in (self.path, *side_files(self.path)):
-            if file.exists() and not file.is_file():
-                raise StoreBroken(f"{file} is not a regular file. Move it away.")
+            with contextlib.suppress(OSError):  # another process may delete a log at any moment
+                if not stat.S_ISREG(file.stat().st_mode):
+                    raise StoreBroken(f"{file} is not a regular file. Move it away.")
         if found.st_mode & 0o077:
             make_private(self.path, *SIDE_FILES)
         if self._vfs and not found.st_size:
@@ -434,13 +436,14 @@ def make_private(path: Path, *suffixes: str) -> None:
 
 
 @contextlib.contextmanager
-def store_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
-    """Hold ``<path>.lock`` exclusively. Raises `StoreLocked` after the timeout."""
+def store_lock(path: Path, *, timeout_s: float, late: type[MemoriterError] = StoreLocked) -> Iterator[None]:
+    """Hold ``<path>.lock`` exclusively. Raises ``late`` after the timeout, and `StoreError` if that is impossible."""
+    lock = path.with_name(path.name + ".lock")
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(file_lock(path.with_name(path.name + ".lock"), timeout_s))
+            stack.enter_context(file_lock(lock, timeout_s))
         except LockTimeout as error:
-            raise StoreLocked(str(error)) from error
+            raise late(str(error)) from error
         except OSError as error:
-            raise StoreError(f"Cannot lock {path}: {error.strerror}.") from error
+            raise StoreError(f"Cannot lock {lock}: {error.strerror or error}.") from error
         yield

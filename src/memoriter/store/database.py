@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
 import time
@@ -18,7 +19,6 @@ from typing import Literal
 import apsw
 
 from memoriter.errors import StoreBroken, StoreError, StoreLocked
-from memoriter.files.locks import file_lock
 from memoriter.files.platform import sharing, sync_file
 from memoriter.store.checksums import damaged_rows
 from memoriter.store.connection import (
@@ -39,7 +39,7 @@ from memoriter.store.connection import (
 )
 from memoriter.store.protocol import Traces, Transactions, value
 
-__all__ = ["Database", "Migration"]
+__all__ = ["Database", "Migration", "read_migrations"]
 
 #: How long `purge` tries to empty a log, and how long each attempt keeps other writers out while it waits for readers.
 PURGE_S, ATTEMPT_S = 5.0, 0.1
@@ -52,7 +52,6 @@ class Database(Transactions):
     """One SQLite file: a writer under a lock, and a reader for each thread."""
 
     traces = Traces("forget.logs", "forget.busy_logs")
-    reads_json = True
 
     def __init__(
         self,
@@ -332,6 +331,17 @@ def _is_writable(folder: Path) -> bool:
     return is_allowed
 
 
+def read_migrations(file: str) -> tuple[Migration, ...]:
+    """Return the migrations in a file of this folder. Each begins with a line ``-- migration NAME``."""
+    text = Path(__file__).with_name(file).read_text("utf-8")
+    found = list[Migration]()
+    for part in text.split("\n-- migration ")[1:]:
+        name, _, body = part.partition("\n")
+        statements = re.sub(r"^--.*\n", "", body, flags=re.MULTILINE).split(";\n")
+        found.append(Migration(name, tuple(one.strip() for one in statements if one.strip())))
+    return tuple(found)
+
+
 # ---- damaged databases --------------------------------------------------------------------------------------------
 
 
@@ -385,14 +395,3 @@ def replaced_name(path: Path) -> Path:
     while (aside := path.with_name(f"{path.name}.replaced-{number}")).exists():
         number += 1
     return aside
-
-
-@contextlib.contextmanager
-def lock_file(path: Path, wait_s: float) -> Iterator[None]:
-    """Hold a lock file. Raises `LockTimeout` or `StoreError`."""
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(file_lock(path, wait_s))
-        except OSError as error:
-            raise StoreError(f"Cannot lock {path}: {error.strerror or error}.") from error
-        yield

@@ -2,93 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from memoriter.records import Chunk, Document, Entry, EntryEvent, EntryState, EntryType, Trust
+from memoriter.records import Chunk, Document, Entry, EntryEvent, EntryState, EntryType, Trust, text_hash
 from memoriter.sentences import pack, unpack
 from memoriter.store.checksums import add_checksums
-from memoriter.store.connection import Migration
+from memoriter.store.database import Migration, read_migrations
 from memoriter.store.protocol import Connection, value
 from memoriter.text.redaction import stored_names
 
 APPLICATION_ID = 0x6D6D656D  # "mmem"
-
-_M001 = Migration(
-    "m001_initial",
-    (
-        "create table meta(key text primary key, value text not null) without rowid",
-        """create table entries(
-            id text primary key, type text not null, category text, importance real not null,
-            confidence real not null, trust text not null, state text not null, session text, source text,
-            created_at real not null, updated_at real not null, valid_from real not null, expires_at real,
-            superseded_by text, last_accessed_at real, access_count integer not null,
-            repetitions integer not null, related text not null, tags text not null, seq integer not null,
-            digest text not null, text text not null)""",
-        "create index entries_digest on entries(digest)",
-        "create index entries_type on entries(state, type, updated_at)",
-        "create index entries_session on entries(session) where session is not null",
-        "create index entries_expiry on entries(expires_at) where expires_at is not null",
-        # autoincrement: an index that follows the events asks only for greater numbers, so none may be used twice.
-        """create table events(
-            seq integer primary key autoincrement, change integer not null, at real not null, kind text not null,
-            entry_id text not null, by text not null, note text not null, before text, after text)""",
-        "create index events_entry on events(entry_id, seq)",
-        "create index events_change on events(change)",
-        "create table tombstones(digest text primary key, at real not null, seq integer not null) without rowid",
-        # Vectors of erased texts that the derived index may still hold: an interrupted erasure is completed.
-        "create table unfinished(hash text primary key) without rowid",
-        """create table recalls(
-            id text primary key, at real not null, interface text not null, session text, query text not null,
-            characters integer not null, tokens integer not null) without rowid""",
-        "create index recalls_at on recalls(at)",
-        """create table recalled(
-            recall_id text not null, position integer not null, kind text not null, ref text not null,
-            entered integer not null, reason text not null, score real not null, parts text not null,
-            primary key(recall_id, position)) without rowid""",
-        "create index recalled_ref on recalled(ref)",
-    ),
-)
-
-_M002 = Migration(
-    "m002_lists",
-    (
-        # For pages of a list, the versions that an entry superseded, and the timeline, without reading every row.
-        "create index entries_created on entries(created_at, id)",
-        "create index entries_superseded on entries(superseded_by) where superseded_by is not null",
-        "create index events_at on events(at, kind)",
-    ),
-)
-
-_M003 = Migration(
-    "m003_repetitions",
-    ("alter table events add column said text",),  # the words of a repetition
-)
-
-_M004 = Migration(
-    "m004_recalled_texts",
-    (
-        # What entered the prompt, as it was then. Entries and notes may change later.
-        "alter table recalls add column block text not null default ''",
-        "alter table recalled add column text text not null default ''",
-    ),
-)
-
-_M005 = Migration(
-    "m005_retention",
-    (
-        # Since when an entry waits to be erased, in observed time.
-        "create table retention(entry_id text primary key, since real not null) without rowid",
-    ),
-)
-
-_M006 = Migration(
-    "m006_workspaces",
-    ("alter table entries add column workspace text",),  # where it was learned
-)
 
 _ENTRY = "id type category importance confidence trust state session source created_at updated_at valid_from"
 _ENTRY += " expires_at superseded_by repetitions related tags seq digest text workspace"
@@ -109,7 +35,7 @@ _M007 = Migration(
     ),
 )
 
-MIGRATIONS = (_M001, _M002, _M003, _M004, _M005, _M006, _M007)
+MIGRATIONS = (*read_migrations("entries.sql"), _M007)
 
 
 COLUMNS = tuple(field.name for field in fields(Entry))
@@ -237,15 +163,10 @@ def entry_of(row: Sequence[Any]) -> Entry:
     return Entry(**values)
 
 
-def chunk_of(entry: Entry) -> Chunk:
-    """Return the one chunk under which the index stores an entry; its path is the entry's id."""
-    return Chunk(entry.id, entry.id, "entries", 1, 1, entry.text, date=entry.day)
-
-
 def document_of(entry: Entry) -> tuple[Document, list[Chunk]]:
-    """Return an entry as the index stores it."""
-    digest = hashlib.sha256(entry.text.encode("utf-8", "surrogatepass")).hexdigest()
-    return Document(entry.id, "entries", entry.text, digest, 0, len(entry.text)), [chunk_of(entry)]
+    """Return an entry as the index stores it: a document of one chunk, with the id of the entry as its path."""
+    chunk = Chunk(entry.id, entry.id, "entries", 1, 1, entry.text, date=entry.day)
+    return Document(entry.id, "entries", entry.text, text_hash(entry.text), 0, len(entry.text)), [chunk]
 
 
 # ---- events --------------------------------------------------------------------------------------------------

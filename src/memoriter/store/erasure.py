@@ -6,13 +6,12 @@ database overwrites what it deletes and its log is truncated.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from memoriter.records import Entry, EntryEvent
+from memoriter.records import Entry, EntryEvent, text_hash
 from memoriter.store import entry_rows, ledger
 from memoriter.store.ledger import Quotes, RecallFilter
 from memoriter.store.protocol import Connection, Transactions, value
@@ -131,7 +130,7 @@ class Erasure(ABC):
         kind = "forget" if tombstones else "purge"
         entry_rows.add_event(connection, EntryEvent(seq, seq, at, kind, entry_id, by, "", None, None))
         for text in all_texts:
-            connection.execute(_UNFINISHED, (vector_hash(text),))
+            connection.execute(_UNFINISHED, (text_hash(text),))
             if tombstones:
                 statement = _TOMBSTONE_IF_NEW if by == "cleanup" else _TOMBSTONE
                 connection.execute(statement, (self.digest(text), at, seq))
@@ -169,8 +168,3 @@ def _restore_older(connection: Connection, entry_id: str, *, at: float, by: str)
         connection.execute(_RESTORE, (at, seq, old.id))
         new = replace(old, state="active", superseded_by=None, updated_at=at, seq=seq)
         entry_rows.add_event(connection, EntryEvent(seq, change, at, "restore", old.id, by, "", old, new))
-
-
-def vector_hash(text: str) -> str:
-    """Return the name of a text's vector in the derived index."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -13,12 +13,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from memoriter.errors import IndexBroken, SchemaTooNew
+from memoriter.errors import IndexBroken, LockTimeout, SchemaTooNew
 from memoriter.files.platform import CAN_REPLACE_OPEN_FILES
 from memoriter.records import Identity
 from memoriter.store import cache, documents, keywords
-from memoriter.store.connection import inode_of
-from memoriter.store.database import Database, discard, lock_file, move_away
+from memoriter.store.connection import inode_of, store_lock
+from memoriter.store.database import Database, discard, move_away
 from memoriter.store.documents import APPLICATION_ID, MIGRATIONS, SqliteDocuments
 from memoriter.store.keywords import KeywordMatch
 from memoriter.store.protocol import NO_FILTER, Filter, value
@@ -109,7 +109,7 @@ class SqliteIndex(SqliteDocuments):
 
     def lock(self, name: str, wait_s: float) -> contextlib.AbstractContextManager[None]:
         """Hold the lock file with this name, beside the database. Raises `LockTimeout` or `StoreError`."""
-        return lock_file(self.path.with_name(f"{name}.lock"), wait_s)
+        return store_lock(self.path.with_name(name), timeout_s=wait_s, late=LockTimeout)
 
     # ---- keywords --------------------------------------------------------------------------------------------
 

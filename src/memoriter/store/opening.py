@@ -8,18 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from memoriter.errors import StoreBroken, StoreError
 from memoriter.extension import offers, suggest
+from memoriter.records import Finding
 from memoriter.store.entry_store import open_file
 from memoriter.store.index import open_index
 from memoriter.store.item_schema import open_items_file
-
-if TYPE_CHECKING:
-    from memoriter.records import Finding
-    from memoriter.store.protocol import Index, Transactions
-    from memoriter.store.vectors import EngineSettings
+from memoriter.store.protocol import Index, Transactions
+from memoriter.store.vectors import EngineSettings
 
 
 class Store(Protocol):

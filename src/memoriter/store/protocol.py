@@ -82,8 +82,6 @@ class Transactions(Protocol):
     #: The file or the server, for messages.
     name: str
     traces: Traces
-    #: Whether statements can read members of JSON texts, as SQLite's functions do.
-    reads_json: bool
 
     def read(self) -> AbstractContextManager[Connection]:
         """Return a connection for reading. Errors are those of this package."""
