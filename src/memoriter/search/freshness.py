@@ -4,8 +4,8 @@ The first hits of an answer are compared, each by the sentence that answers the 
 contradicts an older one by its words replaces it.
 
 A statement that changes something often shares no word with the question: "where do I work?" finds where the person
-worked before, not "left Tidewater for Halden". Therefore the lines nearest to each of the first hits are looked up by
-their vectors, and a judge (`memoriter.search.changes`) reads the plausible ones together with the hit. If it is sure,
+worked before, not "left Tidewater for Halden". Therefore the lines nearest to the first hits are looked up by their
+vectors, and a judge (`memoriter.search.changes`) reads the plausible ones together with the hit. If it is sure,
 the older line is marked. A newer line that is probably about the same thing comes first, unless the older one answers
 the question much better. One that may be about it comes along. Where many lines are as near, as in a record of runs or
 payments, the like of it happens again and again, so only what the judge takes for a change counts. A newer line that is
@@ -54,7 +54,7 @@ from memoriter.search.rank import NEAR_WORDS
 from memoriter.search.when import past_question
 from memoriter.text import query_terms, token_set
 from memoriter.text.dates import local_day
-from memoriter.text.tokens import CJK
+from memoriter.text.tokens import CJK, estimate_tokens
 from memoriter.text.words import unless_abbreviated
 
 #: Returns whether the second statement, which is newer, contradicts the first.
@@ -73,10 +73,12 @@ MAX_WORDS = 24
 
 #: The least confidence of a hit that newer lines are looked for: of the first one, and of the others.
 MIN_FIRST, MIN_CHASED = 0.05, 0.2
+#: The hits near which newer lines are looked for, and the tokens after which the judge starts with no further hit.
+CHASED, JUDGED_TOKENS = 3, 150
 #: The hits that may answer by a change.
 NEWEST = 2
 #: The number of lines near a hit, how many newer and older ones of them count, and how many the judge reads.
-SIMILAR, NEAREST, READ = 24, 10, 4
+SIMILAR, NEAREST, READ = 24, 10, 2
 #: A longer line is a page or a long turn of a chat. In UTF-8, where a Chinese character has three bytes and says about
 #: as much as three letters.
 MAX_BYTES = 600
@@ -210,15 +212,17 @@ def _chase(
     A newer statement is looked up like a hit, since it may be replaced too.
     """
     newer, beside = dict[int, int](), dict[int, int]()
-    numbers = chased(first, past=past)
+    numbers, tokens = chased(first, past=past)[:CHASED], 0
     for number in islice(numbers, 2 * COMPARED):  # a chain ends, so that a search stays quick
         likely = list[tuple[float, Near, float]]()
-        for near in near_lines(first, lookup, number, past=past) if number not in replaced else ():
+        is_open = number not in replaced and tokens < JUDGED_TOKENS
+        for near in near_lines(first, lookup, number, past=past) if is_open else ():
             is_near = near.features[0] >= NEAR or near.nearness >= MARKED
             wanted = (near.old if past else near.new).line
             # To read a question and a line is cheaper than to read two lines.
             if not is_near and lookup.answer(query, wanted) <= TELLS:
                 continue
+            tokens += estimate_tokens(near.old.line) + estimate_tokens(near.new.line)
             kind, chance = change(lookup.judge, near.old.line, near.new.line)
             if near.is_crowded and chance < PROBABLE:
                 continue
