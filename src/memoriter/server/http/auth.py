@@ -159,9 +159,8 @@ class _TokenFile(BaseModel):
 class Tokens:
     """The tokens of one home."""
 
-    def __init__(self, home: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, home: Path) -> None:
         self.file = home / "gateway" / "tokens.json"
-        self._clock = clock
         self._file_state: tuple[int, int, int, int] | None = None
         self._tokens: tuple[Token, ...] = ()
 
@@ -238,7 +237,7 @@ class Tokens:
             access=access,
             agents=agents,
             name=name,
-            createdAt=self._clock(),
+            createdAt=time.time(),
         )
         return secret, token
 
