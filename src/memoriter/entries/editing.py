@@ -201,10 +201,12 @@ def merge_entries(
         new = _union(old, text or max((one.text for one in old), key=len), at)
         _refuse_double(context, new.text, {one.id for one in old})
         context.store.clear_tombstone(new.text)
-        ended = [_supersede_edit(one, new.id, at, sentence("history.merged")) for one in old]
-        made = context.store.apply(
-            [Edit("merge", new, note=sentence("history.merged")), *ended], at=at, by=actor
-        )
+        why, by_id = sentence("history.merged"), new.id
+        ended = [
+            Edit("supersede", replace(one, state="superseded", superseded_by=by_id, updated_at=at), one, why)
+            for one in old
+        ]
+        made = context.store.apply([Edit("merge", new, note=why), *ended], at=at, by=actor)
     return made[0]
 
 
@@ -290,10 +292,6 @@ def _union(old: Sequence[Entry], text: str, at: float) -> Entry:
         access_count=sum(one.access_count for one in old),
         last_accessed_at=max(used, default=None),
     )
-
-
-def _supersede_edit(old: Entry, by_id: str, at: float, why: str) -> Edit:
-    return Edit("supersede", replace(old, state="superseded", superseded_by=by_id, updated_at=at), old, why)
 
 
 def mark_relayed(context: EntryContext, ids: Iterable[str]) -> None:
