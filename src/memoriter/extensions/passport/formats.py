@@ -1,6 +1,7 @@
 """The formats of an export. Each is readable by its own programs, and carries the whole line of our own format.
 
-So an export that comes back loses nothing: ids, times, trust and history. `digest` compares two memories by what they
+So an export that comes back loses nothing: ids, times, trust and history. A concept of another program becomes a note,
+because it is a document. `digest` compares two memories by what they
 contain, without the numbers that each database assigns.
 """
 
@@ -11,9 +12,16 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import yaml
+
+from memoriter.extensions.importing import Source, report_of
+from memoriter.extensions.importing.writing import copy_notes
+from memoriter.hosts import ImportReport
+from memoriter.memory import Memory
+from memoriter.records import Imported
 
 #: The member of another format that holds our own line.
 OURS = "memoriter"
@@ -152,3 +160,40 @@ def _link(title: str) -> str:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+# ---- import -----------------------------------------------------------------------------------------------------
+
+#: Files of a bundle that are not concepts.
+RESERVED = ("index.md", "log.md")
+
+
+class OkfImporter:
+    """Imports bundles and pages."""
+
+    program = "okf"
+
+    def recognises(self, source: Source) -> bool:
+        """Return whether each Markdown file of a folder is a concept, or a file is a page with our comments."""
+        if source.is_folder:
+            found = [text for file, text in source.notes.items() if file.name not in RESERVED]
+            return bool(found) and all(map(concept, found))
+        return any(lines_of_markdown(text) for text in source.texts)
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import entries of ours, and copy other concepts as notes."""
+        lines, others = list[str](), list[Path]()
+        for file, text in source.notes.items():
+            found = concept(text)
+            if found and isinstance(line := found[0].get(OURS), str):
+                lines.append(line)
+            elif found:
+                others.append(file)
+        steps = copy_notes(memory, self.program, source, others, written_by_model=False, dry_run=dry_run)
+        if not source.is_folder:
+            lines = [line for text in source.texts for line in lines_of_markdown(text)]
+        entries = memory.entries.import_("\n".join(lines), dry_run=dry_run) if lines else Imported(0, 0)
+        return report_of(memory, self.program, source, steps, entries, dry_run=dry_run)
+
+
+OKF = OkfImporter()
