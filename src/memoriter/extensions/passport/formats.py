@@ -11,13 +11,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from memoriter.extensions.importing import Source, report_of
+from memoriter.extensions.importing import Source, iso_time, report_of
 from memoriter.extensions.importing.writing import copy_notes
 from memoriter.hosts import ImportReport
 from memoriter.memory import Memory
@@ -70,8 +69,8 @@ def _mem0(found: tuple[Mapping[str, Any], str]) -> dict[str, Any]:
         "hash": hashlib.md5(entry["text"].encode(), usedforsecurity=False).hexdigest(),
         "categories": [entry["category"] or entry["type"]],
         "metadata": {"importance": entry["importance"], "tags": list(entry["tags"]), OURS: line},
-        "created_at": _time(entry["created_at"]),
-        "updated_at": _time(entry["updated_at"]),
+        "created_at": iso_time(entry["created_at"]),
+        "updated_at": iso_time(entry["updated_at"]),
     }
 
 
@@ -93,7 +92,7 @@ def to_markdown(lines: Iterable[str]) -> str:
     """Return the entries as one page for people, by type. A comment after each is for the way back."""
     types = dict[str, list[str]]()
     for entry, line in entries_of(lines):
-        day = _time(entry["created_at"])[:10]
+        day = iso_time(entry["created_at"])[:10]
         text = " ".join(entry["text"].split())
         shown = f"- {text} ({day})\n<!-- {OURS} {_safe(line)} -->"
         types.setdefault(entry["type"], []).append(shown)
@@ -126,13 +125,13 @@ def to_okf(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             "title": title,
             "description": title,
             "tags": list(entry["tags"]),
-            "timestamp": _time(entry["updated_at"]),
+            "timestamp": iso_time(entry["updated_at"]),
             "status": entry["state"],
             "trust": entry["trust"],
             OURS: line,
         }
         if entry["expires_at"]:
-            head["stale_after"] = _time(entry["expires_at"])[:10]
+            head["stale_after"] = iso_time(entry["expires_at"])[:10]
         front = yaml.safe_dump(head, allow_unicode=True, sort_keys=False, width=2**31)
         yield f"{entry['type']}/{entry['id']}.md", f"---\n{front}---\n\n{entry['text']}\n"
         folders.setdefault(entry["type"], []).append(f"* [{_link(title)}]({entry['id']}.md)")
@@ -156,10 +155,6 @@ def concept(text: str) -> tuple[Mapping[str, Any], str] | None:
 
 def _link(title: str) -> str:
     return re.sub(r"([\[\]])", r"\\\1", title)
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 # ---- import -----------------------------------------------------------------------------------------------------
