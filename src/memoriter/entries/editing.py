@@ -215,18 +215,14 @@ def supersede(
 ) -> Remembered:
     """Replace an entry by a new statement of the owner. The old entry stays in the history."""
     with context.store.transaction():
-        old, at, why = (
-            _get_unchanged(context, entry_id, if_seq),
-            context.clock(),
-            sentence("history.replaced"),
-        )
+        old, at = _get_unchanged(context, entry_id, if_seq), context.clock()
         _in_force(old)
         draft = Draft(text, old.type, old.category, old.importance, tags=old.tags, source="owner").clean()
         if normal_form(draft.text) == normal_form(old.text):
             raise WriteError(sentence("entry.same"))
         _refuse_double(context, draft.text, {old.id})
         context.store.clear_tombstone(draft.text)
-        verdict = merge.Verdict("supersede", (old,), why)
+        verdict = merge.Verdict("supersede", (old,), sentence("history.replaced"))
         made = context.store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
     return merge.outcome(verdict, made[0])
 

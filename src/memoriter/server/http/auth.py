@@ -323,9 +323,8 @@ class BrowserSessions:
         self._file = home / "gateway" / f"{self.cookie}.json"
         #: End of each session, by the digest of its cookie.
         self._expires_at: dict[str, float] = {}
-        with suppress(
-            OSError, ValueError, AttributeError, StoreBroken
-        ):  # without the file, a link signs in again
+        # Without the file, a link signs in again.
+        with suppress(OSError, ValueError, AttributeError, StoreBroken):
             check_private(self._file)
             known = json.loads(self._file.read_text("utf-8")).items()
             self._expires_at = {str(digest): float(until) for digest, until in known}
