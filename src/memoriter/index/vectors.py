@@ -103,20 +103,13 @@ class Pace:
 class ChunkVectors:
     """Computes the vectors of one index."""
 
-    def __init__(
-        self,
-        index: Index,
-        preferred: Cached | None,
-        fallback: Cached | None = None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, index: Index, preferred: Cached | None, fallback: Cached | None = None) -> None:
         self.index = index
         self.preferred = preferred
         self.fallback = fallback
         #: Why the last run left vectors out; None after a run without a failure.
         self.error: str | None = None
-        self._clock = clock
+        self._clock = time.monotonic
 
     @property
     def current(self) -> Cached | None:
@@ -314,10 +307,7 @@ def _bytes_of(chunks: Sequence[Chunk]) -> int:
 class BackgroundWork:
     """Runs one task in a background thread: not twice at the same time, and not again right after a failure."""
 
-    def __init__(
-        self,
-        work: Callable[[Callable[[], None]], bool],
-    ) -> None:
+    def __init__(self, work: Callable[[Callable[[], None]], bool]) -> None:
         #: Gets a function to call between batches, which raises when the work must stop. Returns whether it succeeded.
         self._work = work
         self._lock = threading.Lock()
