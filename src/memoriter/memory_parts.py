@@ -197,6 +197,8 @@ class MemoryParts:
 
     def capture(self, said: Conversation, *, session: str, record: bool, wait: bool) -> list[Remembered]:
         """Capture statements from the turns that were not captured before, as `Memory.capture` describes it."""
+        from memoriter.sessions.messages import record_of
+
         extracts = self.settings.extraction.auto_extract
         with self.seen_turns.of(session) as seen:
             waiting = self.extractor.waiting(session) if extracts else []
@@ -205,16 +207,12 @@ class MemoryParts:
                 remembered = self.extractor.observe(new, session=session, wait=wait)
             else:
                 remembered = self.entries.capture(new, session=session)
-            self._record(new if record else (), session)
+            if record:
+                self.transcript_writer(session).add([record_of(turn) for turn in new])
             if not extracts or not self.extractor.waiting(session):
                 # Until the model has seen them, they are lost if this process ends, and must be sent again.
                 seen.add([*waiting, *new])
         return [*remembered, *_left_out(said, new)]
-
-    def _record(self, turns: Sequence[Turn], session: str) -> None:
-        from memoriter.sessions.messages import record_of
-
-        self.transcript_writer(session).add([record_of(turn) for turn in turns])
 
     def end_session(self, session: str) -> list[Remembered]:
         """Let the language model read the turns of a session that it has not read yet."""

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from memoriter.config import load
 from memoriter.errors import ConfigError
-from memoriter.extensions.settings.editing import set_value
-from memoriter.extensions.settings.values import complete_key, save_value, unset_value
+from memoriter.extensions.settings.editing import complete_key, save_value, set_value, unset_value
 from memoriter.files.platform import is_private
 
 FILE = """\

@@ -222,7 +222,9 @@ def status(
     details: dict[str, object] = {"not_indexed": left_out, "to_index_them": hint} if left_out else {}
     details |= {"resident": resident.state(context.obj.settings())}
     now = replace(now, details={**now.details, **details})
-    render.show(as_json, lambda tools: tools.search.StatusResult.of(now), lambda: render.status(now))
+    render.show(
+        as_json, lambda tools: tools.search.StatusResult.model_validate(now), lambda: render.status(now)
+    )
 
 
 @app.command()

@@ -338,16 +338,11 @@ def _forbidden(layer: Layer, workspace: Path) -> Iterator[UntrustedConfig]:
             yield UntrustedConfig(
                 f"{key} in {setting.origin}: a workspace's file may not set this. Set it in your own config.yaml."
             )
-    for path in _paths(layer.get("files.extra_paths")):
-        if not path.is_relative_to(workspace):
+    extra = layer["files.extra_paths"].value if "files.extra_paths" in layer else ()
+    for path in extra if isinstance(extra, tuple) else ():
+        if isinstance(path, Path) and not path.is_relative_to(workspace):
             file = printable(workspace / WORKSPACE_FILE)
             yield UntrustedConfig(
                 f"files.extra_paths in {file}: {printable(path)} is outside the workspace. "
                 "Set it in your own config.yaml."
             )
-
-
-def _paths(setting: Value | None) -> list[Path]:
-    if setting is None or not isinstance(setting.value, tuple):
-        return []
-    return [path for path in setting.value if isinstance(path, Path)]

@@ -173,14 +173,12 @@ def _server_of_tenant(layer: Layer) -> Layer:
 def _working_copy(layer: Layer) -> Value | None:
     """Return the workspace if a server holds the notes: a folder that caches them. None without a server."""
     values = {key: layer[key].value for key in ("store.url", "store.tenant", "agent") if key in layer}
-    url, tenant, agent = (
-        values.get("store.url"),
-        values.get("store.tenant", DEFAULT_TENANT),
-        values.get("agent", "main"),
-    )
+    url, tenant = values.get("store.url"), values.get("store.tenant", DEFAULT_TENANT)
     if not isinstance(url, str) or not url:
         return None
-    return Value(working_copy(_home(layer).absolute(), url, str(tenant), str(agent)), "store.url")
+    return Value(
+        working_copy(_home(layer).absolute(), url, str(tenant), str(values.get("agent", "main"))), "store.url"
+    )
 
 
 def _refuse_folder(named: Value | None, copy: Path) -> None:

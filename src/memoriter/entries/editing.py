@@ -201,10 +201,12 @@ def merge_entries(
         new = _union(old, text or max((one.text for one in old), key=len), at)
         _refuse_double(context, new.text, {one.id for one in old})
         context.store.clear_tombstone(new.text)
-        ended = [_supersede_edit(one, new.id, at, sentence("history.merged")) for one in old]
-        made = context.store.apply(
-            [Edit("merge", new, note=sentence("history.merged")), *ended], at=at, by=actor
-        )
+        why, by_id = sentence("history.merged"), new.id
+        ended = [
+            Edit("supersede", replace(one, state="superseded", superseded_by=by_id, updated_at=at), one, why)
+            for one in old
+        ]
+        made = context.store.apply([Edit("merge", new, note=why), *ended], at=at, by=actor)
     return made[0]
 
 
@@ -213,18 +215,14 @@ def supersede(
 ) -> Remembered:
     """Replace an entry by a new statement of the owner. The old entry stays in the history."""
     with context.store.transaction():
-        old, at, why = (
-            _get_unchanged(context, entry_id, if_seq),
-            context.clock(),
-            sentence("history.replaced"),
-        )
+        old, at = _get_unchanged(context, entry_id, if_seq), context.clock()
         _in_force(old)
         draft = Draft(text, old.type, old.category, old.importance, tags=old.tags, source="owner").clean()
         if normal_form(draft.text) == normal_form(old.text):
             raise WriteError(sentence("entry.same"))
         _refuse_double(context, draft.text, {old.id})
         context.store.clear_tombstone(draft.text)
-        verdict = merge.Verdict("supersede", (old,), why)
+        verdict = merge.Verdict("supersede", (old,), sentence("history.replaced"))
         made = context.store.apply(merge.edits(verdict, draft, at), at=at, by=actor)
     return merge.outcome(verdict, made[0])
 
@@ -290,10 +288,6 @@ def _union(old: Sequence[Entry], text: str, at: float) -> Entry:
         access_count=sum(one.access_count for one in old),
         last_accessed_at=max(used, default=None),
     )
-
-
-def _supersede_edit(old: Entry, by_id: str, at: float, why: str) -> Edit:
-    return Edit("supersede", replace(old, state="superseded", superseded_by=by_id, updated_at=at), old, why)
 
 
 def mark_relayed(context: EntryContext, ids: Iterable[str]) -> None:

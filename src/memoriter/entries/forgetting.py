@@ -346,8 +346,6 @@ def sure_hit(query: str, hits: Sequence[EntryHit]) -> EntryHit | None:
     return None
 
 
-log = logs.get("entries")
-
 HOUR = 3600.0
 #: The states in which an entry waits to be erased, and whether a tombstone prevents capturing it again. The owner did
 #: not ask to erase an expired entry, so the same text may be learned again.

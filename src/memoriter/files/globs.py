@@ -32,21 +32,14 @@ class PathGlobs:
 
     def matches(self, path: str) -> bool:
         """Return whether a path matches one of the globs."""
+        globs = (glob.removeprefix("./").split("/") for glob in self.globs)
+        paths = ([*parts, "*"] if parts[-1] == "**" else parts for parts in globs)
         segments = path.split("/")
-        return any(_path_matches(glob, segments) for glob in self.globs)
+        return any(_matches(parts, segments, "**", _fits, lambda part: part[:1] != ".") for parts in paths)
 
 
-def _path_matches(glob: str, segments: Sequence[str]) -> bool:
-    parts = glob.removeprefix("./").split("/")
-    if parts[-1] == "**":
-        parts.append("*")
-    return _matches(parts, segments, "**", _segment_matches, lambda segment: not segment.startswith("."))
-
-
-def _segment_matches(glob: str, segment: str) -> bool:
-    if segment.startswith(".") and not glob.startswith("."):
-        return False
-    return matches(glob, segment)
+def _fits(glob: str, segment: str) -> bool:
+    return (not segment.startswith(".") or glob.startswith(".")) and matches(glob, segment)
 
 
 def _matches(

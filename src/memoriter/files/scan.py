@@ -208,16 +208,13 @@ class Walk:
                     elif not entry.is_file(follow_symlinks=False):
                         self._special(below)
                     elif self._tree.matches(below):
-                        self._add_file(below, entry)
+                        with suppress(FileNotFoundError):
+                            self._file(below, entry.path, entry.stat(follow_symlinks=False))
         except FileNotFoundError:
             pass  # removed during the scan
         except OSError as error:
             self._problem(path, f"The folder cannot be listed: {reason_of(error).lower()}.")
         return folders
-
-    def _add_file(self, path: str, entry: os.DirEntry[str]) -> None:
-        with suppress(FileNotFoundError):
-            self._file(path, entry.path, entry.stat(follow_symlinks=False))
 
     def _file(self, path: str, real: str, found: os.stat_result) -> None:
         if not is_citable(path):

@@ -66,18 +66,14 @@ def unshare(root: Path) -> None:
 
 def refresh(path: Path) -> None:
     """Fetch what others have changed, before files at or below this path are read."""
-    if _folders:
-        folder, _ = _find(path)
-        if folder is not None:
-            folder.refresh()
+    folder, _ = _find(path)
+    if folder is not None:
+        folder.refresh()
 
 
 @contextlib.contextmanager
 def changing(*paths: Path) -> Iterator[None]:
     """Change these files, or files below these folders. The changes are stored for others when this ends."""
-    if not _folders:
-        yield
-        return
     with contextlib.ExitStack() as stack:
         found = [_find(path) for path in paths]
         for shared in dict.fromkeys(folder for folder, _ in found if folder is not None):
@@ -88,7 +84,7 @@ def changing(*paths: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def locking(path: Path) -> Iterator[Callable[[], bool]]:
     """Yield a function that tries to lock a path against other machines. The lock is released at the end."""
-    folder, real = _find(path) if _folders else (None, "")
+    folder, real = _find(path)
     if folder is None:
         yield lambda: True
         return
@@ -108,25 +104,27 @@ def locking(path: Path) -> Iterator[Callable[[], bool]]:
 
 def erase_history(path: Path) -> None:
     """Delete the earlier versions of a file, because they contain text that was erased."""
-    folder, real = _find(path) if _folders else (None, "")
+    folder, real = _find(path)
     if folder is not None:
         folder.erase_history(real)
 
 
 def follow(path: Path, on_change: Callable[[], None]) -> Callable[[], None]:
     """Fetch changes of others as they happen, and call a function after each. Return a function that ends this."""
-    folder, _ = _find(path) if _folders else (None, "")
+    folder, _ = _find(path)
     return folder.follow(on_change) if folder is not None else lambda: None
 
 
 def announcements(path: Path) -> int:
     """Return a number that grows when others announce a change. It stays 0 if the folder is not shared."""
-    folder, _ = _find(path) if _folders else (None, "")
+    folder, _ = _find(path)
     return folder.announcements if folder is not None else 0
 
 
 def _find(path: Path) -> tuple[SharedFolder | None, str]:
     """Return the shared folder of a path, and the path without links in the folders above it."""
+    if not _folders:
+        return None, ""
     real = os.path.join(os.path.realpath(path.parent), path.name)  # noqa: PTH118 - a link itself is not followed
     for root, folder in _folders.items():
         if real == root or real.startswith(root + os.sep):

@@ -139,7 +139,6 @@ class Follower:
         name: str,
         block: int = BLOCK,
         background: bool = False,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.index = index
         self.embedder = embedder
@@ -147,7 +146,7 @@ class Follower:
         self._name = name
         self._block = block
         self._position = Position(index, name, store)
-        self._clock = clock
+        self._clock = time.monotonic
         #: Why the embedder failed, and when.
         self._failure: tuple[EmbeddingError, float] | None = None
         self._background = BackgroundWork(self._embed_all) if background else None

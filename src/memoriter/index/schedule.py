@@ -143,18 +143,11 @@ def _lines(path: str, start: int) -> int:
 class Refresher:
     """Calls ``sync`` with a reason whenever the schedule says so, on a background thread."""
 
-    def __init__(
-        self,
-        schedule: Schedule,
-        sync: Callable[[str], object],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, schedule: Schedule, sync: Callable[[str], object]) -> None:
         self.schedule = schedule
         self._sync = sync
-        self._clock = clock
         self._lock = threading.Lock()
-        self._workers = Workers("memoriter-refresh", clock=clock)
+        self._workers = Workers("memoriter-refresh")
         self._task: Task[None] | None = None
         self._started = False
 
@@ -178,7 +171,7 @@ class Refresher:
 
     def _record(self, event: Callable[[float], None]) -> None:
         with self._lock:
-            event(self._clock())
+            event(time.monotonic())
             self._plan()
 
     def stop(self) -> None:
@@ -193,14 +186,14 @@ class Refresher:
             self._task.cancel()
         planned = self.schedule.next()
         if self._started and planned is not None:
-            self._task = self._workers.submit(self._run, delay_s=planned[0] - self._clock())
+            self._task = self._workers.submit(self._run, delay_s=planned[0] - time.monotonic())
 
     def _run(self) -> None:
         with self._lock:
             planned = self.schedule.next()
-            due = self._started and planned is not None and planned[0] <= self._clock()
+            due = self._started and planned is not None and planned[0] <= time.monotonic()
             if due:
-                self.schedule.sync_started(self._clock())
+                self.schedule.sync_started(time.monotonic())
         try:
             if due and planned is not None:
                 self._sync(planned[1])

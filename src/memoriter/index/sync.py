@@ -93,7 +93,6 @@ class Indexer:
         fallback: Cached | None = None,
         sessions: Transcripts | None = None,
         rules: Rules | None = None,
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self.workspace = workspace
         self.sessions = sessions
@@ -104,7 +103,6 @@ class Indexer:
         self.snapshot = Snapshot.none(workspace.root)
         #: Identifies the workspace of the rows.
         self._root = workspace.name
-        self._clock = clock
 
     def sync(
         self,
@@ -218,7 +216,7 @@ class Indexer:
             self._run(tally, force=force)
 
     def _run(self, tally: _Tally, *, force: bool) -> None:
-        taken_at, scan = self._clock(), self._scan()
+        taken_at, scan = time.time(), self._scan()
         tally.remarks = {problem.path: problem for problem in scan.problems}
         known = self.index.files()
         if tally.ends is not None and self._is_rebuild_too_long(scan, known):
@@ -237,7 +235,7 @@ class Indexer:
 
     def _skip_if_up_to_date(self, tally: _Tally) -> bool:
         """Return whether there is nothing to write, so that a search needs neither a lock nor a writable disk."""
-        taken_at, mark = self._clock(), self.index.meta("last_sync")
+        taken_at, mark = time.time(), self.index.meta("last_sync")
         if mark is None or self._is_outdated or self._was_interrupted():
             return False
         scan, known = self._scan(), self.index.files()
@@ -337,7 +335,7 @@ class Indexer:
                 tally.notes[found.path] = document.note
                 if document.note:
                     tally.remarks[found.path] = Problem(found.path, document.note)
-                unsettled = abs(self._clock() * 1e9 - document.mtime_ns) < UNSETTLED_NS
+                unsettled = abs(time.time() * 1e9 - document.mtime_ns) < UNSETTLED_NS
                 yield replace(document, mtime_ns=0) if unsettled else document
         except SourceError as error:
             tally.unreadable[found.path] = Problem(found.path, str(error))
@@ -370,7 +368,7 @@ class Indexer:
         if tally.changed or tally.removed or tally.rebuilt:
             self.index.prune(self.rules.cache_limit_bytes)
         if not tally.waiting:
-            marks["last_sync"] = repr(self._clock())
+            marks["last_sync"] = repr(time.time())
         self.index.set_meta(**marks)
 
     def _store_remarks(self, tally: _Tally, paths: set[str]) -> None:

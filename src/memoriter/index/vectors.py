@@ -103,20 +103,13 @@ class Pace:
 class ChunkVectors:
     """Computes the vectors of one index."""
 
-    def __init__(
-        self,
-        index: Index,
-        preferred: Cached | None,
-        fallback: Cached | None = None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, index: Index, preferred: Cached | None, fallback: Cached | None = None) -> None:
         self.index = index
         self.preferred = preferred
         self.fallback = fallback
         #: Why the last run left vectors out; None after a run without a failure.
         self.error: str | None = None
-        self._clock = clock
+        self._clock = time.monotonic
 
     @property
     def current(self) -> Cached | None:
@@ -314,26 +307,18 @@ def _bytes_of(chunks: Sequence[Chunk]) -> int:
 class BackgroundWork:
     """Runs one task in a background thread: not twice at the same time, and not again right after a failure."""
 
-    def __init__(
-        self,
-        work: Callable[[Callable[[], None]], bool],
-        *,
-        retry_s: float = RETRY_S,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, work: Callable[[Callable[[], None]], bool]) -> None:
         #: Gets a function to call between batches, which raises when the work must stop. Returns whether it succeeded.
         self._work = work
-        self._retry_s = retry_s
-        self._clock = clock
         self._lock = threading.Lock()
         self._workers = Workers("memoriter-embedding", keep=True)
         self._task: Task[None] | None = None
         self._failed_at: float | None = None
 
     def start(self) -> None:
-        """Start the work, unless it is running or failed less than ``retry_s`` seconds ago."""
+        """Start the work, unless it is running or failed less than `RETRY_S` seconds ago."""
         with self._lock:
-            too_soon = self._failed_at is not None and self._clock() - self._failed_at < self._retry_s
+            too_soon = self._failed_at is not None and time.monotonic() - self._failed_at < RETRY_S
             if self.running or too_soon:
                 return
             with suppress(Rejected):  # the memory is being closed
@@ -365,4 +350,4 @@ class BackgroundWork:
             if not is_cancelled():  # otherwise the index was closed during the work
                 log.exception("computing vectors in the background failed")
         finally:
-            self._failed_at = None if succeeded else self._clock()
+            self._failed_at = None if succeeded else time.monotonic()

@@ -103,7 +103,7 @@ class Notebook:
         title = one_line(_clean_block(title)[0])
         tags = [tag for tag in (one_line(_clean_block(tag)[0]).lstrip("#") for tag in tag_list(tags)) if tag]
         folder = _clean_block(category or "")[0] or next(
-            (tag for tag in tags if self._is_category(tag)), None
+            (tag for tag in tags if (self.folder / slug(tag)).is_dir()), None
         )
         if folder:
             saved = self._save_item(folder, title or _first_words(text), text, tags, trust, made_by)
@@ -182,9 +182,6 @@ class Notebook:
 
         stem = self.path_of(f"{slug(category)}/{slug(title)}")
         return _save_in_first([f"{stem}.md", *_numbered_names(f"{stem}-{pending or trust}")], save)
-
-    def _is_category(self, tag: str) -> bool:
-        return (self.folder / slug(tag)).is_dir()
 
     def path_of(self, name: str) -> str:
         """Return the path of a note relative to the workspace."""

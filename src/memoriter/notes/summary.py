@@ -20,7 +20,7 @@ from memoriter.files import edits
 from memoriter.files.locks import state_lock
 from memoriter.files.state import SessionStates, as_record
 from memoriter.llm import Chat
-from memoriter.notes.extractive import PointsResult, is_chinese, make_points, render
+from memoriter.notes.extractive import is_chinese, make_points, render
 from memoriter.notes.notebook import LOCK_WAIT_S, Notebook, block, front_matter
 from memoriter.records import Saved, Turn
 from memoriter.text.encoding import encodable, slug
@@ -77,7 +77,17 @@ class Summaries:
 
     def _begin(self, turns: Sequence[Turn], session: str, day: str) -> Saved:
         made = make_points(turns, self.chat, task="session_summary", date=day)
-        text = self._front(turns, session, day, made) + block(f"\n# {made.points.title}", render(made.points))
+        text = front_matter(
+            title=made.points.title,
+            date=day,
+            session=clean_name(session),
+            started=self._start(turns).isoformat(timespec="seconds"),
+            ended=self._end(turns).isoformat(timespec="seconds"),
+            messages=len(turns),
+            made_by=made.by,
+            trust="agent",
+            approval=self.notebook.approval_of("agent"),
+        ) + block(f"\n# {made.points.title}", render(made.points))
         name = f"{day}-{slug(made.points.title)}"
         for number in range(1, 100):
             path = self.notebook.path_of(f"{name}{f'-{number}' if number > 1 else ''}.md")
@@ -88,19 +98,6 @@ class Summaries:
             self.notebook.changed()
             return Saved(path, 1, text.count("\n"), note=made.note)
         raise WriteError(f"There are too many notes named {self.notebook.path_of(name)}-….md.")
-
-    def _front(self, turns: Sequence[Turn], session: str, day: str, made: PointsResult) -> str:
-        return front_matter(
-            title=made.points.title,
-            date=day,
-            session=clean_name(session),
-            started=self._start(turns).isoformat(timespec="seconds"),
-            ended=self._end(turns).isoformat(timespec="seconds"),
-            messages=len(turns),
-            made_by=made.by,
-            trust="agent",
-            approval=self.notebook.approval_of("agent"),
-        )
 
     # ---- later summaries --------------------------------------------------------------------------------------
 

@@ -243,10 +243,8 @@ def connect(home: str) -> tuple[_socket.socket, str]:
         if is_loopback:
             port, token = read_token(folder)
             nonce = os.urandom(16).hex()
-            hello, proof = (
-                f"{nonce} {prove(token, 'client', nonce)}\n".encode(),
-                prove(token, "process", nonce),
-            )
+            hello = f"{nonce} {prove(token, 'client', nonce)}\n".encode()
+            proof = prove(token, "process", nonce)
             stream.settimeout(LOOPBACK_S)
             stream.connect(("127.0.0.1", port))
             stream.sendall(hello)

@@ -169,9 +169,8 @@ class Resident:
                 greeting: dict[str, object] = {"ready": True, "identity": client.identity()}
                 greeting |= {"pid": os.getpid(), "variables": variables_of_extensions()}
                 if self._token:
-                    nonce, _, proof = (
-                        requests.readline(HELLO_BYTES).decode("ascii", "replace").strip().partition(" ")
-                    )
+                    hello = requests.readline(HELLO_BYTES).decode("ascii", "replace")
+                    nonce, _, proof = hello.strip().partition(" ")
                     if proof != client.prove(self._token, "client", nonce):
                         return
                     greeting["proof"] = client.prove(self._token, "process", nonce)

@@ -384,9 +384,8 @@ def _damage_of(error: apsw.Error) -> str | None:
             return "a page does not match its checksum"
         case apsw.ConstraintError() | apsw.MismatchError():
             return f"a row is wrong ({error})"
-        case apsw.SQLError() if str(error).startswith(
-            _MISSING
-        ):  # statements use only names that migrations created
+        # Statements use only names that migrations created.
+        case apsw.SQLError() if str(error).startswith(_MISSING):
             return f"the schema is wrong ({error})"
     return None
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from memoriter.errors import IndexBroken, StoreBroken
+from memoriter.errors import IndexBroken
 from memoriter.records import TRUST_LEVELS, Chunk, Document, Identity, Source, Trust
 from memoriter.store import cache, keywords
 from memoriter.store.connection import translate_values
@@ -218,7 +218,7 @@ class SqliteDocuments(Index):
             known = self._chunks.of(connection) if len(rows) <= MAX_CHUNKS else {}
             if missing := [row for row in rows if row not in known]:
                 found: Any = connection.execute(_CHUNKS, (json.dumps(missing),))
-                known |= {row[0]: _stored_chunk(*row) for row in found}
+                known |= {row[0]: stored_chunk(*row) for row in found}
             return {row: known[row] for row in rows if row in known}
 
     def stored_of(self, path: str) -> list[StoredChunk]:
@@ -346,13 +346,14 @@ def _numbers(joined: str | None) -> tuple[int, ...]:
     return tuple(map(int, joined.split(","))) if joined else ()
 
 
-def _stored_chunk(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
+def stored_chunk(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
+    """Return the chunk in a row. Raises `IndexBroken` if its values are damaged."""
     try:
         id_, path, source, start_line, end_line, date, text, trust = fields
         above = tuple(json.loads(headings)) if headings != "[]" else ()
         chunk = Chunk(id_, path, source, start_line, end_line, text, above, date, trust)
     except (ValueError, TypeError) as error:
-        raise StoreBroken(f"Chunk {rowid} of the index cannot be read.") from error
+        raise IndexBroken(f"Chunk {rowid} of the index cannot be read.") from error
     return StoredChunk(rowid, chunk, model)
 
 

@@ -157,10 +157,7 @@ class UndoResult(Shape):
     @classmethod
     def of(cls, memory: Memory, undone: Sequence[EntryEvent], entries: Sequence[Entry]) -> UndoResult:
         """Return what an undo changed."""
-        return cls(
-            undone=[EventJson.model_validate(event) for event in undone],
-            entries=[_now(memory, entry) for entry in entries],
-        )
+        return cls.model_validate({"undone": undone, "entries": [_now(memory, entry) for entry in entries]})
 
 
 @owner_only("entries.merge", destructive=True)
@@ -247,11 +244,6 @@ class ApproveResult(Shape):
 
     approved: list[RememberedJson] = Field(default=[])
 
-    @classmethod
-    def of(cls, outcomes: Sequence[Remembered]) -> ApproveResult:
-        """Return the outcomes."""
-        return cls(approved=[RememberedJson.model_validate(outcome) for outcome in outcomes])
-
 
 class RejectResult(Shape):
     """The ids of the rejected entries."""
@@ -262,7 +254,7 @@ class RejectResult(Shape):
 @owner_only("entries.approve")
 def _approve(call: Call[IdsArguments]) -> ApproveResult:
     """Activate staged entries. Each is compared with the active entries, so that nothing is stored twice."""
-    return ApproveResult.of(call.memory.entries.approve(call.arguments.ids))
+    return ApproveResult.model_validate({"approved": call.memory.entries.approve(call.arguments.ids)})
 
 
 @owner_only("entries.reject", destructive=True)

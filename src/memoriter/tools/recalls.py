@@ -43,11 +43,7 @@ class RecallListResult(Shape):
     @classmethod
     def of(cls, page: RecallPage) -> RecallListResult:
         """Return a page of recalls."""
-        return cls(
-            recalls=[RecallJson.model_validate(recall) for recall in page.recalls],
-            total=page.total,
-            cursor=encode_cursor(page.after, _ORDER),
-        )
+        return cls.model_validate(page).model_copy(update={"cursor": encode_cursor(page.after, _ORDER)})
 
 
 class RecallGetArguments(Arguments):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import AliasChoices, ConfigDict, Field
@@ -245,8 +245,8 @@ class StatsResult(Shape):
 
     model_config = ConfigDict(alias_generator=None)
 
-    file_count: Count = 0
-    chunk_count: Count = 0
+    file_count: Count = Field(default=0, validation_alias="files")
+    chunk_count: Count = Field(default=0, validation_alias="chunks")
     total_size: Count = described(0, "Bytes of all files.")
     backend: str = "none"
     provider: str = "none"
@@ -257,13 +257,9 @@ class StatsResult(Shape):
     @classmethod
     def of(cls, status: Status) -> StatsResult:
         """Return the sizes in the status of a memory."""
-        names = ("backend", "provider", "model", "fallback", "degraded")
         size = status.details.get("source_bytes", 0)
-        return cls(
-            file_count=status.files,
-            chunk_count=status.chunks,
-            total_size=size if isinstance(size, int) else 0,
-            **{name: getattr(status, name) for name in names},
+        return cls.model_validate(status).model_copy(
+            update={"total_size": size if isinstance(size, int) else 0}
         )
 
 
@@ -289,11 +285,6 @@ class StatusResult(Shape):
     degraded: Degraded
     details: dict[str, Any]
 
-    @classmethod
-    def of(cls, status: Status) -> StatusResult:
-        """Return the status of a memory."""
-        return cls(**asdict(replace(status, details={})) | {"details": dict(status.details)})
-
 
 @operation(
     "memory_stats",
@@ -309,7 +300,7 @@ def _status(call: Call[StatusArguments]) -> StatusResult:
     """Report what the index holds, which engine and embedder answer, and what is missing. Only the owner sees the full
     paths of folders.
     """
-    return StatusResult.of(call.memory.status(deep=call.arguments.deep))
+    return StatusResult.model_validate(call.memory.status(deep=call.arguments.deep))
 
 
 # ---- memory.sync and memory.probe ---------------------------------------------------------------------------------

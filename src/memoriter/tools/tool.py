@@ -378,9 +378,8 @@ def _readable(name: str, value: object, schema: Schema) -> object:
     kind = schema.get("type")
     if isinstance(value, str):
         if kind not in ("integer", "number", "boolean"):
-            return value.encode(
-                "utf-8", "replace"
-            ).decode()  # JSON may hold half a surrogate pair, files cannot
+            # JSON may hold half a surrogate pair, files cannot.
+            return value.encode("utf-8", "replace").decode()
         try:
             value = json.loads(value.strip().lower())
         except (ValueError, RecursionError):

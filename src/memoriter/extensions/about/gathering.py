@@ -125,7 +125,7 @@ def about(memory: Memory, name: str, *, masked: bool = False) -> About:
     )
 
 
-def list_things(memory: Memory, limit: int = MAX_THINGS, *, masked: bool = False) -> list[Thing]:
+def list_things(memory: Memory, *, masked: bool = False) -> list[Thing]:
     """List the names, tags and projects that recur, the most frequent first. ``masked`` is as for `about`."""
     entries = [entry for entry in _all_entries(memory) if entry.state in ("active", "staged")]
     lines, _ = _all_lines(memory, masked=masked)
@@ -147,7 +147,7 @@ def list_things(memory: Memory, limit: int = MAX_THINGS, *, masked: bool = False
             name=known.name if known else name, kind="project", count=known.count if known else 1
         )
     things = sorted(found.values(), key=lambda thing: (-thing.count, thing.name.casefold()))
-    return list(islice(_joined(things, pairs), limit))
+    return list(islice(_joined(things, pairs), MAX_THINGS))
 
 
 def _joined(things: Sequence[Thing], pairs: Sequence[tuple[str, str]]) -> Iterator[Thing]:

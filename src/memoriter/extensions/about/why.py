@@ -21,6 +21,7 @@ log = logs.get("about")
 MAX_RECALLS = 500
 #: Lines whose meaning is compared, the best by words first.
 MAX_EMBEDDED = 32
+MAX_SOURCES = 5
 #: The least share of words, or the least similarity, of a line that may be the source.
 MIN_SCORE = 0.2
 
@@ -35,7 +36,7 @@ class Source:
     score: float
 
 
-def sources_of(memory: Memory, sentence: str, *, limit: int = 5) -> list[Source]:
+def sources_of(memory: Memory, sentence: str) -> list[Source]:
     """Return the lines that entered prompts and say the most of a sentence, best first; each line once."""
     if not parts_of(memory).entries_exist:
         return []
@@ -53,7 +54,7 @@ def sources_of(memory: Memory, sentence: str, *, limit: int = 5) -> list[Source]
     meanings = _by_meaning(memory, sentence, best)
     scores = {text: max(words[text], 0.5 * words[text] + 0.5 * meanings.get(text, 0.0)) for text in best}
     found = sorted((text for text in best if scores[text] >= MIN_SCORE), key=lambda text: -scores[text])
-    return [Source(*newest[text], scores[text]) for text in found[:limit]]
+    return [Source(*newest[text], scores[text]) for text in found[:MAX_SOURCES]]
 
 
 def _by_words(sentence: str, texts: Sequence[str]) -> dict[str, float]:

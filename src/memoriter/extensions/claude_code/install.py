@@ -118,9 +118,8 @@ def _with_hook_commands(found: dict[str, Any], before: Sequence[str]) -> dict[st
             for hook in group["hooks"]:
                 words = hook["command"].split()[1:]
                 hook["command"] = f"{quoted} {' '.join(words)}"
-                if quoted.startswith(
-                    '"'
-                ):  # Windows: Git Bash and PowerShell call it differently, so without a shell
+                # Windows: Git Bash and PowerShell call it differently, so without a shell
+                if quoted.startswith('"'):
                     hook.update(command=before[0], args=[*before[1:], *words])
     return found
 

@@ -50,13 +50,10 @@ COOLDOWN_S = 30.0
 class ExternalIndex(VectorIndex):
     """Finds the nearest rows with a table outside the database."""
 
-    def __init__(
-        self, context: EngineContext, store: TableStore, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, context: EngineContext, store: TableStore) -> None:
         self.store = store
         self._database = context.database
         self._lock_path = context.folder
-        self._clock = clock
         self._lock = threading.Lock()
         #: The open table, and the pointer that it matched.
         self._open: tuple[str, VectorTable] | None = None
@@ -229,14 +226,16 @@ class ExternalIndex(VectorIndex):
         return True
 
     def _is_paused(self) -> bool:
-        return self.store.missing() is not None or self._clock() < self._retry_at
+        return self.store.missing() is not None or time.monotonic() < self._retry_at
 
     def _pause(self, error: StoreUnavailable) -> None:
         """Do not ask the store again for a while, so that not every search waits for it."""
         if self._failure is None:
             log.warning("vectors are compared on this machine: %s", error)
         self._failure = str(error)
-        self._retry_at = self._clock() + (COOLDOWN_S if error.retry_after_s is None else error.retry_after_s)
+        self._retry_at = time.monotonic() + (
+            COOLDOWN_S if error.retry_after_s is None else error.retry_after_s
+        )
 
     # ---- writing ---------------------------------------------------------------------------------------------
 

@@ -352,13 +352,13 @@ class Conversation:
             "type": "session",
             "id": self.id,
             "title": self.title,
-            "timestamp": _iso(min(times, default=0)),
+            "timestamp": iso_time(min(times, default=0)),
         }
         lines = [
             {
                 "type": "message",
                 "id": message.id,
-                "timestamp": _iso(message.at),
+                "timestamp": iso_time(message.at),
                 "sessionId": self.id,
                 "message": {"role": message.role, "content": message.text}
                 | ({"name": message.tool} if message.tool else {}),
@@ -368,7 +368,8 @@ class Conversation:
         return SealedTranscript([header, *lines], int(max(times, default=0) * 1e9))
 
 
-def _iso(at: float) -> str:
+def iso_time(at: float) -> str:
+    """Return a time in seconds since the epoch as ISO 8601, in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat()
 
 

@@ -16,7 +16,7 @@ from typing import Any, TypedDict
 from memoriter.errors import FrameworkMissing
 from memoriter.extensions.langgraph.items import Items, items_of
 from memoriter.extensions.langgraph.items.store import Item as Kept
-from memoriter.extensions.langgraph.items.store import ItemHit, Put
+from memoriter.extensions.langgraph.items.store import Put
 from memoriter.memory import Memory
 
 try:
@@ -104,7 +104,7 @@ class MemoriterStore(BaseStore):
                 offset=op.offset,
                 refresh=op.refresh_ttl,
             )
-            return [_search_item(hit) for hit in hits]
+            return [SearchItem(**_fields_of(hit.item), score=hit.score) for hit in hits]
         if isinstance(op, ListNamespacesOp):
             return _filter_namespaces(items.namespaces(), op)
         if isinstance(op, PutOp):
@@ -158,10 +158,6 @@ def _fields_of(kept: Kept) -> dict[str, Any]:
         "created_at": datetime.fromtimestamp(kept.created_at, UTC),
         "updated_at": datetime.fromtimestamp(kept.updated_at, UTC),
     }
-
-
-def _search_item(hit: ItemHit) -> SearchItem:
-    return SearchItem(**_fields_of(hit.item), score=hit.score)
 
 
 # ---- filters -------------------------------------------------------------------------------------------------

@@ -10,4 +10,5 @@ extension = Extension(
     name="mcp",
     commands={"mcp": Offer("memoriter.extensions.mcp.commands:mcp_command", group="Serving")},
     mounts={"mcp": Offer("memoriter.extensions.mcp.mount:McpMount")},
+    mcp_tools={"chatgpt": Offer("memoriter.extensions.mcp.chatgpt:tools")},
 )

@@ -1,9 +1,5 @@
-"""mem0: import of its exports, and its HTTP API at `/mem0`, so that its clients use this memory."""
+"""mem0: its HTTP API at `/mem0`, so that its clients use this memory."""
 
 from memoriter.extension import Extension, Offer
 
-extension = Extension(
-    name="mem0",
-    importers={"mem0": Offer("memoriter.extensions.mem0.statements:MEM0", summary="mem0")},
-    mounts={"mem0": Offer("memoriter.extensions.mem0.api:Mem0Mount")},
-)
+extension = Extension(name="mem0", mounts={"mem0": Offer("memoriter.extensions.mem0.api:Mem0Mount")})

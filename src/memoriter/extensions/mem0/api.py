@@ -12,7 +12,6 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
@@ -22,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 
 from memoriter.entries.drafts import Draft
 from memoriter.errors import BadArgument, MemoriterError, NotFound
+from memoriter.extensions.importing import iso_time
 from memoriter.extensions.mem0 import spaces
 from memoriter.extensions.mem0.filters import admits, named_entities
 from memoriter.extensions.mem0.spaces import KINDS, Entity, Spaces, agent_name, entity_in, entity_of, split_id
@@ -186,8 +186,8 @@ class Mem0Api:
                     "old_memory": event.before.text if event.before else None,
                     "new_memory": event.after.text if event.after else None,
                     "event": EVENTS.get(event.kind, "UPDATE"),
-                    "created_at": _time(event.at),
-                    "updated_at": _time(event.at),
+                    "created_at": iso_time(event.at),
+                    "updated_at": iso_time(event.at),
                 }
                 for event in memory.entries.history(place)
             ]
@@ -274,8 +274,8 @@ class Mem0Api:
             kind: name,
             "metadata": kept.get("metadata") or {},
             "categories": [entry.category or entry.type],
-            "created_at": _time(entry.created_at),
-            "updated_at": _time(entry.updated_at),
+            "created_at": iso_time(entry.created_at),
+            "updated_at": iso_time(entry.updated_at),
         }
 
     @staticmethod
@@ -307,10 +307,6 @@ def _drafts(messages: list[Mapping[str, Any]], session: str, trust: Trust) -> It
         )
         speaker: Trust = trust if message.get("role", "user") == "user" else "agent"
         yield Draft(text, trust=speaker, session=session, source="mem0")
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 # ---- routes -----------------------------------------------------------------------------------------------------

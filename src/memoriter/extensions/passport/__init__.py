@@ -11,5 +11,5 @@ extension = Extension(
             summary="Export entries, also for other programs.",
         )
     },
-    importers={"okf": Offer("memoriter.extensions.passport.bundles:OKF")},
+    importers={"okf": Offer("memoriter.extensions.passport.formats:OKF")},
 )

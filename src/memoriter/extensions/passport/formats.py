@@ -1,6 +1,7 @@
 """The formats of an export. Each is readable by its own programs, and carries the whole line of our own format.
 
-So an export that comes back loses nothing: ids, times, trust and history. `digest` compares two memories by what they
+So an export that comes back loses nothing: ids, times, trust and history. A concept of another program becomes a note,
+because it is a document. `digest` compares two memories by what they
 contain, without the numbers that each database assigns.
 """
 
@@ -10,10 +11,16 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import yaml
+
+from memoriter.extensions.importing import Source, iso_time, report_of
+from memoriter.extensions.importing.writing import copy_notes
+from memoriter.hosts import ImportReport
+from memoriter.memory import Memory
+from memoriter.records import Imported
 
 #: The member of another format that holds our own line.
 OURS = "memoriter"
@@ -62,8 +69,8 @@ def _mem0(found: tuple[Mapping[str, Any], str]) -> dict[str, Any]:
         "hash": hashlib.md5(entry["text"].encode(), usedforsecurity=False).hexdigest(),
         "categories": [entry["category"] or entry["type"]],
         "metadata": {"importance": entry["importance"], "tags": list(entry["tags"]), OURS: line},
-        "created_at": _time(entry["created_at"]),
-        "updated_at": _time(entry["updated_at"]),
+        "created_at": iso_time(entry["created_at"]),
+        "updated_at": iso_time(entry["updated_at"]),
     }
 
 
@@ -85,7 +92,7 @@ def to_markdown(lines: Iterable[str]) -> str:
     """Return the entries as one page for people, by type. A comment after each is for the way back."""
     types = dict[str, list[str]]()
     for entry, line in entries_of(lines):
-        day = _time(entry["created_at"])[:10]
+        day = iso_time(entry["created_at"])[:10]
         text = " ".join(entry["text"].split())
         shown = f"- {text} ({day})\n<!-- {OURS} {_safe(line)} -->"
         types.setdefault(entry["type"], []).append(shown)
@@ -118,13 +125,13 @@ def to_okf(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             "title": title,
             "description": title,
             "tags": list(entry["tags"]),
-            "timestamp": _time(entry["updated_at"]),
+            "timestamp": iso_time(entry["updated_at"]),
             "status": entry["state"],
             "trust": entry["trust"],
             OURS: line,
         }
         if entry["expires_at"]:
-            head["stale_after"] = _time(entry["expires_at"])[:10]
+            head["stale_after"] = iso_time(entry["expires_at"])[:10]
         front = yaml.safe_dump(head, allow_unicode=True, sort_keys=False, width=2**31)
         yield f"{entry['type']}/{entry['id']}.md", f"---\n{front}---\n\n{entry['text']}\n"
         folders.setdefault(entry["type"], []).append(f"* [{_link(title)}]({entry['id']}.md)")
@@ -150,5 +157,38 @@ def _link(title: str) -> str:
     return re.sub(r"([\[\]])", r"\\\1", title)
 
 
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
+# ---- import -----------------------------------------------------------------------------------------------------
+
+#: Files of a bundle that are not concepts.
+RESERVED = ("index.md", "log.md")
+
+
+class OkfImporter:
+    """Imports bundles and pages."""
+
+    program = "okf"
+
+    def recognises(self, source: Source) -> bool:
+        """Return whether each Markdown file of a folder is a concept, or a file is a page with our comments."""
+        if source.is_folder:
+            found = [text for file, text in source.notes.items() if file.name not in RESERVED]
+            return bool(found) and all(map(concept, found))
+        return any(lines_of_markdown(text) for text in source.texts)
+
+    def import_(self, memory: Memory, source: Source, *, dry_run: bool) -> ImportReport:
+        """Import entries of ours, and copy other concepts as notes."""
+        lines, others = list[str](), list[Path]()
+        for file, text in source.notes.items():
+            found = concept(text)
+            if found and isinstance(line := found[0].get(OURS), str):
+                lines.append(line)
+            elif found:
+                others.append(file)
+        steps = copy_notes(memory, self.program, source, others, written_by_model=False, dry_run=dry_run)
+        if not source.is_folder:
+            lines = [line for text in source.texts for line in lines_of_markdown(text)]
+        entries = memory.entries.import_("\n".join(lines), dry_run=dry_run) if lines else Imported(0, 0)
+        return report_of(memory, self.program, source, steps, entries, dry_run=dry_run)
+
+
+OKF = OkfImporter()

@@ -6,13 +6,18 @@ import json
 import time
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from memoriter.errors import IndexBroken
 from memoriter.extensions.postgres.connection import Rows
 from memoriter.extensions.postgres.database import PostgresDatabase
 from memoriter.records import TRUST_LEVELS, Chunk, Document
-from memoriter.store.documents import Counts, DocumentSummary, FileRow, StoredChunk, Surroundings
+from memoriter.store.documents import (
+    Counts,
+    DocumentSummary,
+    FileRow,
+    StoredChunk,
+    Surroundings,
+    stored_chunk,
+)
 from memoriter.store.protocol import Index, short_first
 
 _SUMMARIES = """
@@ -172,11 +177,11 @@ class PostgresDocuments(Index):
 
     def chunks(self, rowids: Iterable[int]) -> dict[int, StoredChunk]:
         wanted = list(rowids)
-        found = {row[0]: _stored(*row) for row in self._read(_CHUNKS, wanted)}
+        found = {row[0]: stored_chunk(*row) for row in self._read(_CHUNKS, wanted)}
         return {rowid: found[rowid] for rowid in wanted if rowid in found}
 
     def stored_of(self, path: str) -> list[StoredChunk]:
-        return [_stored(*row) for row in self._read(_OF_PATH, path)]
+        return [stored_chunk(*row) for row in self._read(_OF_PATH, path)]
 
     def summaries(self, paths: Iterable[str]) -> dict[str, DocumentSummary]:
         rows = self._read(_SUMMARIES, list(paths))
@@ -252,15 +257,6 @@ def _clean(text: str) -> str:
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _stored(rowid: int, headings: str, model: str, *fields: Any) -> StoredChunk:
-    try:
-        id_, path, source, start_line, end_line, date, text, trust = fields
-        chunk = Chunk(id_, path, source, start_line, end_line, text, tuple(json.loads(headings)), date, trust)
-    except (ValueError, TypeError) as error:
-        raise IndexBroken(f"Chunk {rowid} of the index cannot be read.") from error
-    return StoredChunk(rowid, chunk, model)
 
 
 def _values(row: int, chunk: Chunk, model: str, length: int) -> tuple[object, ...]:

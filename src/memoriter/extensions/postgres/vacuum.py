@@ -22,7 +22,7 @@ _READERS = """
     and backend_xmin is not null and age(backend_xmin) >= age(%s::xid))"""
 
 
-def vacuum(database: PostgresDatabase, tables: Iterable[str], *, wait_s: float = READERS_S) -> bool:
+def vacuum(database: PostgresDatabase, tables: Iterable[str]) -> bool:
     """Remove deleted rows from the agent's partitions of these tables, with their bytes in indexes.
 
     Return False if a transaction that is older than this call may still read them, so that they stay for now.
@@ -30,7 +30,7 @@ def vacuum(database: PostgresDatabase, tables: Iterable[str], *, wait_s: float =
     with contextlib.closing(database.server.connect()) as connection, translate_errors(database.name):
         connection.execute(sql.SQL("set search_path = {}, public").format(sql.Identifier(SCHEMA)))
         own = _partitions(connection, database, tables)
-        is_clean = _wait_for_readers(connection, time.monotonic() + wait_s)
+        is_clean = _wait_for_readers(connection, time.monotonic() + READERS_S)
         names = sql.SQL(", ").join(map(sql.Identifier, own))
         connection.execute(sql.SQL("vacuum (truncate false, parallel 0) {}").format(names))
     return is_clean

@@ -43,16 +43,17 @@ class Cooldown:
 class FallbackEngine(Engine):
     """Sends each call to the primary while it works, and to the builtin engine otherwise."""
 
+    #: The primary, for people.
+    name = "qmd"
+
     def __init__(
         self,
         create_primary: Callable[[], Engine],
         create_builtin: Callable[[], Engine],
         *,
-        name: str = "qmd",
         cooldown: Cooldown | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.name = name
         self.last_error: str | None = None
         #: How often the primary has failed and was replaced.
         self.switches = 0

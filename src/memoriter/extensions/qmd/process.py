@@ -98,9 +98,8 @@ def _group(pid: int) -> Callable[[], object]:
 
     job = win32job.CreateJobObject(None, "")
     with suppress(win32job.error):  # the process has ended
-        win32job.AssignProcessToJobObject(
-            job, win32api.OpenProcess(0x101, False, pid)
-        )  # SET_QUOTA, TERMINATE
+        handle = win32api.OpenProcess(0x101, False, pid)  # SET_QUOTA, TERMINATE
+        win32job.AssignProcessToJobObject(job, handle)
     return lambda: win32job.TerminateJobObject(job, 1)
 
 

@@ -124,7 +124,10 @@ def approve(
         shown = {"notes": [memory.notes.text(path) for path in notes]} if notes else {}
         render.show(
             as_json,
-            lambda tools: {**tools.entry_changes.ApproveResult.of(outcomes).to_json(), **shown},
+            lambda tools: {
+                "approved": list(map(tools.entry_tools.RememberedJson.model_validate, outcomes)),
+                **shown,
+            },
             lambda: tables.approved(outcomes, notes),
         )
 

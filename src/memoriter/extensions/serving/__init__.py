@@ -12,8 +12,8 @@ extension = Extension(
     commands={
         "serve": Offer(f"{_COMMANDS}:serve_command", group="Serving"),
         "open": Offer(f"{_COMMANDS}:open_command", group="Serving"),
-        "watch": Offer("memoriter.extensions.serving.watching:watch_command", group="Notes"),
-        "call": Offer("memoriter.extensions.serving.calling:call_command", group="Serving"),
+        "watch": Offer(f"{_COMMANDS}:watch_command", group="Notes"),
+        "call": Offer(f"{_COMMANDS}:call_command", group="Serving"),
         "token": Offer(f"{_COMMANDS}:token_app", group="Serving"),
     },
     mounts={"docs": Offer("memoriter.extensions.serving.api_page:ApiPage")},

@@ -1,20 +1,28 @@
-"""Commands of the gateway: `serve`, `open` and `token`."""
+"""Commands of the gateway (`serve`, `open`, `token`), and of programs without one (`call`, `watch`)."""
 
 from __future__ import annotations
 
+import json
+import signal
 import sys
+import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from memoriter.cli import render
-from memoriter.cli.context import Json
+from memoriter.cli.context import MAX_JSON_INPUT, Json, read_input
+from memoriter.files.platform import command_line
 
 if TYPE_CHECKING:
+    from memoriter.agent.service import Synced
     from memoriter.config import Settings
     from memoriter.extensions.serving.server import GatewayServer
 
-serve_command, open_command = (typer.Typer(add_completion=False) for _ in range(2))
+serve_command, open_command, call_command, watch_command = (
+    typer.Typer(add_completion=False) for _ in range(4)
+)
 token_app = typer.Typer(
     add_completion=False,
     help="Manage the tokens that programs use to call the gateway.",
@@ -165,3 +173,101 @@ def revoke(
     with open_tokens(context.obj.settings()) as known:
         token = known.revoke(token_id)
     render.show(as_json, {"revoked": token.id}, f"Revoked {token.id}.")
+
+
+# ---- call -----------------------------------------------------------------------------------------------------
+
+_EXAMPLE = ("memoriter", "call", "memory_search", '{"query": "backups"}')
+
+
+@call_command.command(epilog=f"Examples: {command_line(_EXAMPLE)} · memoriter call entries.list")
+def call(
+    context: typer.Context,
+    operation: Annotated[
+        str | None, typer.Argument(help="Name of the operation. Without one, list them.")
+    ] = None,
+    arguments: Annotated[
+        str, typer.Argument(help="Arguments as a JSON object, or '-' to read them from standard input.")
+    ] = "{}",
+    session: Annotated[str | None, typer.Option(help="Key of the session that makes the call.")] = None,
+) -> None:
+    """Call a tool or operation and print its result as JSON."""
+    from memoriter.tools.table import OPERATIONS
+    from memoriter.tools.toolbox import Toolbox
+
+    if operation is None:
+        for tool in OPERATIONS.values():
+            typer.echo(f"{tool.name:<20} {tool.access:<6} {tool.description.split('. ')[0].rstrip('.')}")
+        return
+    text = read_input(MAX_JSON_INPUT) if arguments == "-" else arguments
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"This is not JSON: {error}.", param_hint="ARGUMENTS") from error
+    with ExitStack() as stack:
+        # The toolbox opens the memory itself, so that a memory that cannot be opened is an ordinary error result.
+        toolbox = Toolbox(
+            lambda: stack.enter_context(context.obj.memory()),
+            session=session,
+            tools=OPERATIONS,
+            interface="cli",
+        )
+        result = toolbox.call(operation, text)
+    render.to_json(result)
+    if "error" in result:
+        raise typer.Exit(1)
+
+
+# ---- watch ----------------------------------------------------------------------------------------------------
+
+
+@watch_command.command(epilog="Example: memoriter watch")
+def watch(context: typer.Context, as_json: Json = False) -> None:
+    """Keep the index up to date while files change. Prints each update. Stop with Ctrl-C."""
+    from memoriter.agent import Agent
+    from memoriter.agent.service import MemoryService
+    from memoriter.hosts import queues
+
+    with context.obj.memory() as memory:
+        service = MemoryService(
+            memory,
+            on_sync=lambda synced: _print_synced(synced, as_json),
+            on_progress=None if as_json else render.progress_lines(),
+        )
+        with service:
+            with Agent.open(memory.settings, service=service, slot="memory-full") as agent:
+                for host in queues():
+                    host.process_queue(agent)
+            if not as_json:
+                sys.stdout.write(f"{memory.settings.workspace}: {service.watching}\n")
+                sys.stdout.flush()
+            _wait_for_interrupt()
+
+
+def _wait_for_interrupt() -> None:
+    # A shell makes background programs ignore SIGINT, so the handler is set explicitly.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    try:
+        while True:
+            time.sleep(3600)  # unlike a lock, a signal interrupts it on Windows
+    except KeyboardInterrupt:
+        return
+
+
+def _print_synced(synced: Synced, as_json: bool) -> None:
+    report = synced.report
+    counts = {
+        name: getattr(report, name) if report else 0
+        for name in ("changed", "removed", "files", "chunks", "pending")
+    }
+    if as_json:
+        render.to_json({"reason": synced.reason, **counts, "error": synced.error}, indent=None)
+    elif synced.error or counts["changed"] or counts["removed"] or synced.reason == "start":
+        text = (
+            synced.error
+            or "{changed} changed, {removed} removed; files: {files}, chunks: {chunks}".format(**counts)
+        )
+        note = f". Note: {report.degraded}" if report and report.degraded else ""
+        sys.stdout.write(f"{time.strftime('%H:%M:%S')} {synced.reason}: {text}{note}\n")
+        sys.stdout.flush()

@@ -152,7 +152,7 @@ def show_settings(context: typer.Context, as_json: Json = False) -> None:
 @config_app.command("get", epilog="Example: memoriter config get search.max_results")
 def get_setting(context: typer.Context, key: Key, as_json: Json = False) -> None:
     """Print the effective value of one setting."""
-    from memoriter.extensions.settings.values import complete_key
+    from memoriter.extensions.settings.editing import complete_key
 
     setting = _setting(context, complete_key(key))
     render.show(as_json, _to_json(setting), render.setting_value(setting.value))
@@ -173,7 +173,7 @@ def set_setting(
 ) -> None:
     """Set one setting in your settings file. Comments in the file are kept."""
     from memoriter.config.loading import owner_path
-    from memoriter.extensions.settings.values import complete_key, save_value
+    from memoriter.extensions.settings.editing import complete_key, save_value
 
     name = complete_key(key)
     path = owner_path(context.obj.config, context.obj.arguments())
@@ -194,7 +194,7 @@ def set_setting(
 def unset_setting(context: typer.Context, key: Key, as_json: Json = False) -> None:
     """Remove one setting from your settings file. Its default applies again."""
     from memoriter.config.loading import owner_path
-    from memoriter.extensions.settings.values import complete_key, unset_value
+    from memoriter.extensions.settings.editing import complete_key, unset_value
 
     name = complete_key(key)
     path = owner_path(context.obj.config, context.obj.arguments())

@@ -1,4 +1,4 @@
-"""Change single values of a settings file. Comments, order and everything else in the file stay as they are."""
+"""Set and remove single settings in a file. Comments, order and everything else in the file stay as they are."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 
 import yaml
 
-from memoriter.config.layers import canonical, read
+from memoriter.config.fields import did_you_mean, nearest
+from memoriter.config.layers import allows_none, canonical, from_file, is_secret, read
 from memoriter.config.loading import check_text
-from memoriter.config.yaml_file import Loader
+from memoriter.config.settings import keys
+from memoriter.config.yaml_file import Loader, parse
 from memoriter.errors import ConfigError
 from memoriter.files import durable
 
@@ -27,6 +29,51 @@ def change_value(path: Path, key: str, change: Callable[[object], object], *, mo
     changed = set_value(text, key, change(_value_in(text, key)))
     check_text(path, changed)
     return changed != text and durable.write(path, changed.encode(), mode=mode)
+
+
+def save_value(path: Path, key: str, written: str) -> object:
+    """Set one setting in a file, and create the file if needed. Returns the value that was written.
+
+    ``written`` is YAML, as a person types it. Nothing is written if the settings would not be valid afterwards.
+    """
+    value = written if _is_text(key, written) else parse(written, f"The value of {key}")
+    change_value(path, key, lambda _: value)
+    return "***" if is_secret(key) else value
+
+
+def unset_value(path: Path, key: str) -> bool:
+    """Remove one setting from a file. Return whether the file had it."""
+    text = read(path, follow_links=True) or ""
+    before = from_file(path, text, [])
+    if key not in before:
+        return False
+    changed = remove_value(text, key)
+    after = from_file(path, changed, [])
+    if after != {name: value for name, value in before.items() if name != key}:
+        raise ConfigError(f"{key} cannot be removed from {path} automatically. Edit the file by hand.")
+    check_text(path, changed)
+    durable.write(path, changed.encode())
+    return True
+
+
+def complete_key(key: str) -> str:
+    """Return the setting that a person names. Raises `ConfigError` with the nearest name."""
+    known = canonical(key)
+    if known in keys():
+        return known
+    section = [name for name in keys() if name.startswith(f"{known}.")]
+    if section:
+        raise ConfigError(f"{key!r} is a section. Name one of its settings, such as {section[0]!r}.")
+    near = nearest(known, keys())
+    hint = did_you_mean(near) if near else ". `memoriter config show` lists all settings."
+    raise ConfigError(f"Unknown setting {key!r}{hint}")
+
+
+def _is_text(key: str, written: str) -> bool:
+    """Return whether a setting takes a text as it is: the model `1.10` is a name, although YAML reads a number."""
+    if allows_none(key) and written in ("null", "~"):
+        return False
+    return keys()[key].annotation in (str, str | None)
 
 
 def set_value(text: str, key: str, value: object) -> str:

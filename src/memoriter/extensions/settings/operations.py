@@ -83,7 +83,7 @@ def settings(call: Call[NoArguments]) -> SettingsResult:
 @operation("settings.set", read_only=False, owner_only=True)
 def set_(call: Call[SetArguments]) -> SetResult:
     """Change one of the settings of `settings.list` in the owner's settings file. Comments in the file are kept."""
-    from memoriter.extensions.settings.values import save_value, unset_value
+    from memoriter.extensions.settings.editing import save_value, unset_value
 
     asked, current = call.arguments, call.memory.settings
     if asked.key not in OFFERED or asked.key not in keys():

@@ -108,10 +108,8 @@ def make_plan(memory: Memory, context: EntryContext, since: int) -> TidyReport:
     everything = sorted(context.store.find(EntryFilter(now=at)), key=lambda entry: entry.seq)
     undone = undone_entries(context)
     entries = [entry for entry in everything if entry.id not in undone]
-    problem, asked = (
-        context.options.judge.problem() if context.options.judge else None,
-        model_of(memory, context),
-    )
+    judge, asked = context.options.judge, model_of(memory, context)
+    problem = judge.problem() if judge else None
     verdicts, compared, waiting = _compare(context, entries, since, can_judge=problem is None, asked=asked)
     steps = [
         *_ended({id_: verdict for id_, (verdict, _) in verdicts.items()}, at),

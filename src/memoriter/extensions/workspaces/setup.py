@@ -149,12 +149,10 @@ def init(
     )
     render.show(
         as_json,
-        lambda tools: (
-            {
-                **render.plain_data(report),
-                "index": indexed and tools.search.SyncResult.model_validate(indexed),
-            }
-        ),
+        lambda tools: {
+            **render.plain_data(report),
+            "index": indexed and tools.search.SyncResult.model_validate(indexed),
+        },
         lambda: _print_report(report, indexed, follows),
     )
 

@@ -159,9 +159,8 @@ class _TokenFile(BaseModel):
 class Tokens:
     """The tokens of one home."""
 
-    def __init__(self, home: Path, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, home: Path) -> None:
         self.file = home / "gateway" / "tokens.json"
-        self._clock = clock
         self._file_state: tuple[int, int, int, int] | None = None
         self._tokens: tuple[Token, ...] = ()
 
@@ -238,7 +237,7 @@ class Tokens:
             access=access,
             agents=agents,
             name=name,
-            createdAt=self._clock(),
+            createdAt=time.time(),
         )
         return secret, token
 
@@ -324,9 +323,8 @@ class BrowserSessions:
         self._file = home / "gateway" / f"{self.cookie}.json"
         #: End of each session, by the digest of its cookie.
         self._expires_at: dict[str, float] = {}
-        with suppress(
-            OSError, ValueError, AttributeError, StoreBroken
-        ):  # without the file, a link signs in again
+        # Without the file, a link signs in again.
+        with suppress(OSError, ValueError, AttributeError, StoreBroken):
             check_private(self._file)
             known = json.loads(self._file.read_text("utf-8")).items()
             self._expires_at = {str(digest): float(until) for digest, until in known}

@@ -132,11 +132,10 @@ class Listener:
 class Hub:
     """Distributes events to listeners. Any thread may publish."""
 
-    def __init__(self, max_listeners: int, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, max_listeners: int) -> None:
         self._max_listeners = max_listeners
         #: No caller can occupy all streams.
         self._max_per_caller = max(1, max_listeners // 2)
-        self._clock = clock
         self._lock = threading.Lock()
         self._histories: defaultdict[str, EventHistory] = defaultdict(EventHistory)
         self._listeners: set[Listener] = set()
@@ -150,7 +149,7 @@ class Hub:
     def publish(self, agent: str, kind: EventKind, **data: object) -> None:
         """Publish an event of an agent."""
         with self._lock:
-            event = self._histories[agent].add(kind, {"agent": agent, "at": self._clock(), **data})
+            event = self._histories[agent].add(kind, {"agent": agent, "at": time.time(), **data})
             for listener in self._listeners:  # inside the lock, so that all see the same order
                 if listener.agent == agent:
                     listener.offer(event)

@@ -174,18 +174,8 @@ class Gateway:
         self.mounts: dict[str, Mount] = {
             f"/{name}": offer.load()(self) for name, offer in offers("mounts").items()
         }
-        self.asgi = RequestGuard(
-            app.build(self),
-            hosts=AllowedHosts(options.host, port, options.allowed_hosts),
-            tokens=self.tokens,
-            sessions=self.browsers,
-            agents=self.agents,
-            mounts=self.mounts,
-            default_agent=self.agents.default,
-            limits=options.limits,
-            observe=self._on_request_end,
-            clock=clock,
-        )
+        hosts = AllowedHosts(options.host, port, options.allowed_hosts)
+        self.asgi = RequestGuard(app.build(self), self, hosts, clock=clock)
 
     async def perform(
         self, record: RequestRecord, tool: Tool, arguments: Mapping[str, object], session: str | None
@@ -257,6 +247,7 @@ class Gateway:
         self.metrics.count_sync(agent, outcome, synced.report.seconds if synced.report else 0.0)
         publish_sync(self.hub, agent, synced)
 
-    def _on_request_end(self, record: RequestRecord) -> None:
+    def observe(self, record: RequestRecord) -> None:
+        """Count and log a request that has ended."""
         self.metrics.count_request(record.route, record.status)
         observe.log_request(record)

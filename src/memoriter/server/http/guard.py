@@ -13,8 +13,9 @@ import math
 import re
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from starlette.exceptions import HTTPException
@@ -22,13 +23,15 @@ from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from memoriter import logs
-from memoriter.config.gateway import GatewayLimits
-from memoriter.server.http.auth import AllowedHosts, BrowserSessions, Caller, Tokens
+from memoriter.server.http.auth import AllowedHosts, Caller
 from memoriter.server.http.events import SEND_TIMEOUT_S
 from memoriter.server.http.limits import BodyLimit, RateLimiter, too_large
 from memoriter.server.http.responses import SECURITY_HEADERS, Refused, not_found
 from memoriter.tools.table import OPERATIONS
 from memoriter.tools.tool import ACCESS, grants
+
+if TYPE_CHECKING:
+    from memoriter.server.http.gateway import Gateway
 
 log = logs.get("http")
 
@@ -71,36 +74,17 @@ class RequestRecord:
 
 
 class RequestGuard:
-    """An ASGI application that checks each request before it passes it on.
-
-    ``observe`` is called with the record of every request that has ended.
-    """
+    """An ASGI application that checks each request before it passes it on, and observes its end."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        hosts: AllowedHosts,
-        tokens: Tokens,
-        sessions: BrowserSessions,
-        agents: Mapping[str, object],
-        mounts: Collection[str],
-        default_agent: str,
-        limits: GatewayLimits,
-        observe: Callable[[RequestRecord], None] = lambda _: None,
-        clock: Callable[[], float] = time.monotonic,
+        self, app: ASGIApp, gateway: Gateway, hosts: AllowedHosts, *, clock: Callable[[], float]
     ) -> None:
         self._app = app
+        self._gateway = gateway
         self._hosts = hosts
-        self._tokens = tokens
-        self._sessions = sessions
-        self._agents = agents
-        self._mounts = mounts
-        self._default_agent = default_agent
-        self._limits = limits
+        self._limits = limits = gateway.limits
         self._rate = RateLimiter(limits.rate, limits.burst, clock=clock)
         self.bodies = BodyLimit(limits.body_bytes, limits.timeout_s)
-        self._observe = observe
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -123,7 +107,7 @@ class RequestGuard:
                 await refused.response()(scope, receive, sender)
         finally:
             record.route = self._route(scope, record.operation)
-            self._observe(record)
+            self._gateway.observe(record)
 
     async def _check_and_pass_on(
         self, scope: Scope, receive: Receive, send: _Sender, record: RequestRecord
@@ -173,7 +157,7 @@ class RequestGuard:
         if path == EVENTS_PATH:
             return None  # open until the client disconnects
         # A mount reports a timeout in its own protocol, and needs a moment to send it.
-        return self._limits.timeout_s + (SEND_TIMEOUT_S if path in self._mounts else 0)
+        return self._limits.timeout_s + (SEND_TIMEOUT_S if path in self._gateway.mounts else 0)
 
     def _check_host(self, headers: RequestHeaders) -> None:
         if not self._hosts.allows_host(headers.single("host")):
@@ -187,8 +171,10 @@ class RequestGuard:
         authorization = headers.single("authorization")
         if authorization is not None:
             scheme, _, token = authorization.partition(" ")
-            return self._tokens.caller(token.strip()) if scheme.lower() in {"bearer", "token"} else None
-        caller = self._sessions.caller(headers.cookie(self._sessions.cookie))
+            return (
+                self._gateway.tokens.caller(token.strip()) if scheme.lower() in {"bearer", "token"} else None
+            )
+        caller = self._gateway.browsers.caller(headers.cookie(self._gateway.browsers.cookie))
         if caller and scope["method"] not in SAFE_METHODS and headers.single("origin") is None:
             message = "Requests authenticated by cookie must send an Origin header."
             raise Refused(403, "origin_required", message)
@@ -215,7 +201,7 @@ class RequestGuard:
         agent, operation = self._target(scope, headers)
         if agent is None:
             return
-        if agent not in self._agents or not record.caller.may_see(agent):
+        if agent not in self._gateway.agents or not record.caller.may_see(agent):
             raise Refused(404, "unknown_agent", "Agent not found. GET /v1/agents lists all agents.")
         record.agent = agent
         if operation is None:
@@ -239,9 +225,9 @@ class RequestGuard:
             return agent, operation if slash else None
         if path == EVENTS_PATH:
             named = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("agent")
-            return named[0] if named else self._default_agent, None
-        if path in self._mounts:
-            return headers.single("x-memoriter-agent") or self._default_agent, None
+            return named[0] if named else self._gateway.agents.default, None
+        if path in self._gateway.mounts:
+            return headers.single("x-memoriter-agent") or self._gateway.agents.default, None
         return None, None
 
     def _route(self, scope: Scope, operation: str | None) -> str:
@@ -249,7 +235,7 @@ class RequestGuard:
         path: str = scope["path"]
         if operation is not None:
             return f"/v1/agents/{{agent}}/{operation}"
-        if path == EVENTS_PATH or path in self._mounts:
+        if path == EVENTS_PATH or path in self._gateway.mounts:
             return path  # an ASGI application of its own
         return getattr(scope.get("route"), "path", "other")
 

@@ -124,7 +124,7 @@ def _wrap(tool: Tool, hub: Hub, content: bool) -> Callable[[Call[Any]], Shape]:
     def run(call: Call[Any]) -> Shape:
         agent = call.memory.settings.agent
         if tool.name == "memory.sync":
-            call = replace(call, progress=_both(call.progress, progress_to(hub, agent)))
+            call = replace(call, progress=progress_to(hub, agent, call.progress))
         result = _run_in_span(tool, call, content=content)
         if kind:
             hub.publish(agent, kind, operation=tool.name, **_event_data(result.to_json()))
@@ -150,27 +150,18 @@ def _entry_ids(part: object) -> Iterator[str]:
                 yield from _entry_ids(item)
 
 
-def progress_to(hub: Hub, agent: str) -> ProgressCallback:
-    """Return a callback that publishes the progress of a sync, a few times a second."""
+def progress_to(hub: Hub, agent: str, also: ProgressCallback | None = None) -> ProgressCallback:
+    """Return a callback that publishes the progress of a sync, a few times a second. ``also`` gets all of it."""
     sent_at = 0.0
 
     def report(progress: Progress) -> None:
         nonlocal sent_at
+        if also:
+            also(progress)
         now = time.monotonic()
         if now - sent_at >= PROGRESS_INTERVAL_S or progress.done == progress.total:
             sent_at = now
             hub.publish(agent, "progress", stage=progress.stage, done=progress.done, total=progress.total)
-
-    return report
-
-
-def _both(first: ProgressCallback | None, second: ProgressCallback) -> ProgressCallback:
-    if first is None:
-        return second
-
-    def report(progress: Progress) -> None:
-        first(progress)
-        second(progress)
 
     return report
 

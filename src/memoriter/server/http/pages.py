@@ -209,9 +209,9 @@ def _page_file(name: str, body: bytes, cache_control: str) -> PageFile:
     return PageFile(body, MEDIA_TYPES[Path(name).suffix], cache_control, f'"{digest}"', packed)
 
 
-def routes(browsers: BrowserSessions, folder: Path = FOLDER) -> list[Route]:
+def routes(browsers: BrowserSessions) -> list[Route]:
     """Return the routes of the page."""
-    files = PageFiles(folder)
+    files = PageFiles(FOLDER)
 
     async def index(request: Request) -> Response:
         return _file_response(files, INDEX, request)

@@ -254,9 +254,8 @@ def _under(prefix: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     if not prefix:
         return "true", ()
     clauses, bound = list[str](), list[str]()
-    for whole in dict.fromkeys(
-        (_name(prefix, "")[0], _pack(prefix))
-    ):  # older versions stored names as they were
+    # Older versions stored names as they were.
+    for whole in dict.fromkeys((_name(prefix, "")[0], _pack(prefix))):
         stem = whole.removesuffix("]")
         clauses.append("namespace = ? or (namespace >= ? and namespace < ?)")
         bound += (whole, f"{stem},", f"{stem}-")
