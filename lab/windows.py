@@ -80,7 +80,7 @@ SHORT = (
     *("tests/store/test_side_files.py", "tests/store/test_store_healing.py"),
 )
 #: What takes longer is stopped: a folder of tests, the short form, the first start of Wine, and the package manager.
-FOLDER_S, SHORT_S, START_S, INSTALL_S = 3600, 1200, 300, 600
+FOLDER_S, SHORT_S, START_S, INSTALL_S = 3 * 3600, 1200, 300, 600
 SUMMARY = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
 
 
