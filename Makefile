@@ -158,8 +158,9 @@ conformance: $(READY)  ## run other projects' test suites against memoriter and 
 	$(BIN)/python -m lab.conformance $(SUITE) $(if $(SOURCES),--sources $(SOURCES))
 
 # Wine runs a CPython for Windows; lab/windows.py says what that shows and what not.
+# It takes an hour or more. Interrupt it at any time: `make windows RESUME=1` runs what has not passed on the same commit.
 windows: $(READY)  ## run the test suite with a Windows Python under Wine (SHORT=1: only what differs between systems)
-	$(BIN)/python -m lab.windows $(if $(SHORT),--short)
+	$(BIN)/python -m lab.windows $(if $(SHORT),--short) $(if $(RESUME),--resume)
 
 # Hours. Interrupt it at any time: `make soak RESUME=1` continues, and `python -m lab.soak report` writes the page.
 soak: $(READY)  ## run the soak: kills, power cuts, faults, damage, erasure, fuzzing, mutation; long state-machine tests

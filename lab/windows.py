@@ -1,6 +1,7 @@
 """The test suite on Windows, without Windows: a CPython for Windows that runs under Wine.
 
 - `python -m lab.windows` runs every folder of `tests/`, one after the other, and prints a table.
+- `python -m lab.windows --resume` continues an interrupted run: it leaves out what has passed on the same commit.
 - `python -m lab.windows --short` runs the tests of what differs between systems.
 - `python -m lab.windows --optional` does the same for CI. Where Wine cannot run, it says so and checks nothing.
 - `python -m lab.windows tests/files -x` runs pytest with these arguments.
@@ -14,6 +15,7 @@ nor PowerShell, nor how durable NTFS is.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import re
@@ -24,8 +26,9 @@ import sys
 import tarfile
 import tempfile
 import threading
+import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +36,8 @@ FOLDER = ROOT / ".tools" / "windows"
 PYTHON = FOLDER / "python" / "python.exe"
 TILES = FOLDER / "tiles.so"
 READY = FOLDER / "ready"
+#: The folders of tests that have passed, and the commit.
+PASSED = FOLDER / "passed.json"
 
 PROGRAMS = ("wine", "x86_64-w64-mingw32-gcc", "gcc")
 DEBIAN_PACKAGES = ("wine", "wine64", "gcc-mingw-w64-x86-64-win32", "gcc", "libc6-dev")
@@ -75,7 +80,7 @@ SHORT = (
     *("tests/store/test_side_files.py", "tests/store/test_store_healing.py"),
 )
 #: What takes longer is stopped: a folder of tests, the short form, the first start of Wine, and the package manager.
-FOLDER_S, SHORT_S, START_S, INSTALL_S = 3600, 1200, 300, 600
+FOLDER_S, SHORT_S, START_S, INSTALL_S = 3 * 3600, 1200, 300, 600
 SUMMARY = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
 
 
@@ -202,25 +207,54 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 def run_tests(arguments: Sequence[str], *, limit_s: float | None = None) -> tuple[int, str]:
     """Run pytest without the tests that need outside programs. Return its status and its summary."""
     selected = ["-m", "not integration and not soak", "--timeout", "300"]
-    # A test that takes too long ends its process there, and another process runs the others.
-    selected += ["-n", "2", "--dist", "worksteal"]
+    # A test that takes too long ends its process there, and another process runs the others. As in the Makefile, a few
+    # more than there are cores: tests wait for other processes.
+    selected += ["-n", str(max(2, (os.cpu_count() or 2) * 3 // 2)), "--dist", "worksteal"]
     return run(("-m", "pytest", "-q", *selected, *arguments), limit_s=limit_s)
 
 
-def run_all() -> int:
+def run_all(
+    *, resume: bool = False, passed: Path = PASSED, run: Callable[..., tuple[int, str]] = run_tests
+) -> int:
     """Run every folder of tests and print a table. Return 1 if a test failed."""
-    rows, failures = list[str](), 0
+    commit, failures = _commit(), 0
+    rows = _passed_on(commit, passed) if resume else {}
     for folder in sorted(path for path in (ROOT / "tests").iterdir() if any(path.glob("test_*.py"))):
-        if reason := LEFT_OUT.get(folder.name):
-            rows.append(f"{folder.name:14} left out: it needs {reason}")
+        if folder.name in rows:
             continue
-        status, summary = run_tests([f"tests/{folder.name}"], limit_s=FOLDER_S)
+        if reason := LEFT_OUT.get(folder.name):
+            rows[folder.name] = f"left out: it needs {reason}"
+            continue
+        start = time.monotonic()
+        status, summary = run([f"tests/{folder.name}"], limit_s=FOLDER_S)
         counts = {word.rstrip("s"): int(number) for number, word in SUMMARY.findall(summary)}
-        failures += status not in (0, 5)
         shown = "".join(f"{counts.get(word, 0):>8}" for word in ("passed", "failed", "error", "skipped"))
-        rows.append(f"{folder.name:14}{shown}{'' if counts else '  ' + summary}")
-    print(f"\n{'folder':14}{'passed':>8}{'failed':>8}{'errors':>8}{'marked':>8}", *rows, sep="\n")
+        row = f"{shown}{time.monotonic() - start:>8.0f}{'' if counts else '  ' + summary}"
+        if status in (0, 5):
+            passed.write_text(
+                json.dumps({"commit": commit, "rows": {**_passed_on(commit, passed), folder.name: row}})
+            )
+        failures += status not in (0, 5)
+        rows[folder.name] = row
+    titles = "".join(f"{title:>8}" for title in ("passed", "failed", "errors", "marked", "seconds"))
+    print(f"\ncommit {commit or 'with changes'}\n{'folder':14}{titles}")
+    print(*(f"{name:14}{row}" for name, row in sorted(rows.items())), sep="\n")
     return min(failures, 1)
+
+
+def _commit() -> str:
+    """Return the commit that is tested; empty if files differ from it."""
+    changed, head = (
+        subprocess.run(["git", *words], cwd=ROOT, capture_output=True, encoding="utf-8", check=False).stdout
+        for words in (("status", "--porcelain", "--untracked-files=no"), ("rev-parse", "HEAD"))
+    )
+    return "" if changed else head.strip()
+
+
+def _passed_on(commit: str, file: Path) -> dict[str, str]:
+    """Return the rows of the folders that have passed on a commit."""
+    known = json.loads(file.read_text("utf-8")) if commit and file.exists() else {}
+    return known["rows"] if known.get("commit") == commit else {}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -231,8 +265,8 @@ def main(arguments: Sequence[str]) -> int:
     except CannotRunError as error:
         print(f"The tests did not run on Windows: {error}.", file=sys.stderr)
         return 0 if is_optional else 1
-    if not arguments:
-        return run_all()
+    if arguments in ([], ["--resume"]):
+        return run_all(resume=bool(arguments))
     if is_optional or arguments == ["--short"]:
         return run_tests(SHORT, limit_s=SHORT_S)[0]
     if arguments[0].startswith("tests/"):

@@ -51,7 +51,9 @@ def test_a_new_process_knows_the_next_day_what_the_first_one_learned() -> None:
     assert "tool  memory_search" in after(second, "交房租？")
     assert "the fifth of every month" in after(second, "交房租？").partition("agent  ")[2]
     assert "recalled: agent" not in out  # a label such as `agent` is not the text of a line
-    assert "warning" not in out
+    # A handler on a busy machine may miss its deadline. What it had to do is asserted above.
+    warnings = [line for line in out.splitlines() if line.startswith(" warning  ")]
+    assert [line for line in warnings if "took longer than" not in line] == []
     assert "repeated" not in out  # the host sends the whole conversation each time
 
 

@@ -195,6 +195,7 @@ def test_without_fork_a_thread_does_the_work(real_claude: ClaudeCode) -> None:
     assert run("--wait", "--deadline", "20") == (0, b"{}\n")
     assert real_claude.entries() == ["I prefer tabs in Go code."]
     assert run("--deadline", "0.05") == (0, b"{}\n")
+    assert len(real_claude.waiting()) == 1, "a late hook has queued its session"
     assert run(said=b"[") == (0, b"{}\n")
 
 

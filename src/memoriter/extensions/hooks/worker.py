@@ -18,10 +18,13 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
+from memoriter.files.platform import DeadlineMissed
 from memoriter.resident.calls import read_input
 
 #: Maximum lifetime of a child. Unfinished sessions stay in the queue.
 MAX_CHILD_S = 180
+#: How long a thread may still queue its session after the deadline.
+MAX_LATE_S = 10.0
 
 Respond = Callable[[dict[str, object]], None]
 """Send the answer. Work after this call runs in the background."""
@@ -31,10 +34,6 @@ Wait = Callable[[], object]
 """Wait until the work has finished."""
 LogFailure = Callable[[str], None]
 """Log why the work gave no answer."""
-
-
-class DeadlineMissed(Exception):
-    """The child did not answer in time."""
 
 
 class Interrupted(Exception):
@@ -58,10 +57,11 @@ def run(
     empty answer.
     """
     answer, failure = b"", ""
-    wait_for_work: Wait = _no_wait
+    wait_for_work: Wait = bool
     try:
         if sys.platform == "win32" or not hasattr(os, "fork"):
-            answer, failure, wait_for_work = _run_in_thread(work, deadline_s, data, wait)
+            answer, failure, wait_for_work = _run_in_thread(work, deadline_s, data, continue_late, wait)
+            wait = True
         else:
             answer, failure, wait_for_work = _run_in_child(work, deadline_s, data, continue_late)
     except BaseException as error:  # noqa: BLE001  after an interrupt the host still gets its answer
@@ -93,10 +93,6 @@ def _print(answer: bytes, failure: str, silent: bool, log_failure: LogFailure) -
     if not answer:
         with contextlib.suppress(BaseException):
             log_failure(failure.removeprefix("memoriter: "))
-
-
-def _no_wait() -> None:
-    """There is no work to wait for."""
 
 
 def _is_json_object(answer: bytes) -> bool:
@@ -201,9 +197,11 @@ def _be_child(work: Work, data: bytes | None, answer_out: int, error_out: int) -
 # ---- systems without fork -------------------------------------------------------------------------------------
 
 
-def _run_in_thread(work: Work, deadline_s: float, data: bytes | None, wait: bool) -> tuple[bytes, str, Wait]:
+def _run_in_thread(
+    work: Work, deadline_s: float, data: bytes | None, continue_late: bool, wait: bool
+) -> tuple[bytes, str, Wait]:
     """Run the work in a thread. It ends with this process; unfinished sessions stay in the queue."""
-    answers: list[dict[str, object]] = []
+    answers, sent = list[dict[str, object]](), [] if data is None else [data]
     has_answered = threading.Event()
 
     def respond(answer: dict[str, object]) -> None:
@@ -212,7 +210,8 @@ def _run_in_thread(work: Work, deadline_s: float, data: bytes | None, wait: bool
 
     def run_work() -> None:
         try:
-            work(read_input() if data is None else data, respond)
+            sent[:] = sent or [read_input()]
+            work(sent[0], respond)
         except BaseException as error:  # noqa: BLE001  the host still gets its answer
             sys.stderr.write(f"memoriter: {type(error).__name__}: {error}\n")
         finally:
@@ -226,4 +225,5 @@ def _run_in_thread(work: Work, deadline_s: float, data: bytes | None, wait: bool
         thread.join(max(0.0, until - time.monotonic()))
     failure = _late(deadline_s) if is_late else ""
     answer = json.dumps(answers[0]).encode() if answers and not is_late else b""
-    return answer, failure, lambda: thread.join(MAX_CHILD_S)
+    late_s = MAX_LATE_S if continue_late and sent else 0
+    return answer, failure, lambda: thread.join(MAX_CHILD_S) if wait else has_answered.wait(late_s)
