@@ -74,6 +74,20 @@ def test_operations_that_write_need_write_or_admin_access() -> None:
     assert all(tool.name == name for name, tool in OPERATIONS.items())
 
 
+def test_an_answer_with_lines_of_a_note_is_limited_by_their_length(note, open_memory, monkeypatch) -> None:
+    monkeypatch.setattr("memoriter.tools.notes.MAX_CHARS", 10)  # each line counts with its end
+    note("memory/fits.md", "four\nfive\nlast\n")
+    note("memory/over.md", "four\nfives\nlast\n")
+    note("memory/long.md", "0123456789ab\nlast\n")
+    memory = open_memory()
+    read = [call(memory, "notes.get", {"path": f"memory/{name}.md"}) for name in ("fits", "over", "long")]
+    assert [(one["text"], one["nextFrom"]) for one in read] == [
+        ("four\nfive", 3),
+        ("four", 2),
+        ("0123456789", 2),
+    ]
+
+
 def test_lone_surrogates_are_replaced(note, open_memory) -> None:
     note("MEMORY.md", "heron\n")
     memory = open_memory()

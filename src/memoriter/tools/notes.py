@@ -11,7 +11,7 @@ from memoriter.errors import BadArgument, WriteError
 from memoriter.memory import Memory
 from memoriter.records import Saved, Source, Trust
 from memoriter.sentences import sentence
-from memoriter.tools.search import GetResult, NoArguments
+from memoriter.tools.search import NoArguments
 from memoriter.tools.tool import Arguments, Call, Count, Shape, omitted_if_none, operation
 
 #: Files that `notes.tree` lists.
@@ -221,9 +221,25 @@ def _get(call: Call[ReadArguments]) -> ReadResult:
     """Read some lines of one note or transcript."""
     asked = call.arguments
     excerpt = call.memory.read(asked.path, asked.from_, asked.lines, masked=call.masked)
+    start = excerpt.start_line  # a citation names its first line
     file = None if excerpt.path.startswith("entries/") else call.memory.notes.get(excerpt.path)
-    place = {"source": file.source, "mtime": file.mtime} if file else {"source": "entries"}
-    return ReadResult.model_validate({**dict(GetResult.of(excerpt, MAX_CHARS)), **place})
+    shown, used = list[str](), 0
+    for line in excerpt.text.split("\n") if excerpt.end_line >= start else ():
+        used += len(line) + 1
+        if used > MAX_CHARS and shown:
+            break
+        shown.append(line[:MAX_CHARS])
+    following = start + len(shown)
+    return ReadResult(
+        path=excerpt.path,
+        text="\n".join(shown),
+        from_=start,
+        total_lines=excerpt.total_lines,
+        next_from=following if shown and following <= excerpt.total_lines else None,
+        source=file.source if file else "entries",
+        mtime=file.mtime if file else None,
+        trust=excerpt.trust,
+    )
 
 
 @operation("notes.text", owner_only=True)
