@@ -1,7 +1,8 @@
 """Train the models of `memoriter/text/likelihood.py`: `python -m lab.training.statements`.
 
 For statements it reads `turns/statements.tsv` and `turns/others.tsv`, in which `{a|b}` stands for either, the scenes,
-and the development halves of the sets. For sentences that introduce a text of others it also reads `turns/openers.tsv`.
+and the development halves of the sets. For sentences that introduce a text of others it also reads `turns/openers.tsv`,
+but no sentence that `lab.evals.poisoning_openers` measures.
 `--check` trains without the statements of `sets/poisoning` and prints how many of them are recognised.
 """
 
@@ -14,6 +15,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,19 +27,14 @@ from memoriter.text.words import split_sentences
 HERE = Path(__file__).parent
 SETS = HERE.parent / "evals" / "sets"
 OUT = Path(models.__file__).parent
-#: Texts of one line of `turns/`, and of all scenes.
+#: Texts of one line of `turns/`, of one of `turns/openers.tsv`, and of all scenes.
 EXPANSIONS = 40
-#: Texts of one line of `turns/openers.tsv`, of which there are few.
-OPENERS = 150
+OPENERS = 30
 SCENES = 3000
 EPOCHS = 300
-DECAY = 6e-7
+#: Of the coefficients of each model, in an epoch.
+DECAY: dict[models.Model, float] = {"statements": 6e-7, "openers": 2e-7}
 
-#: Requests among the others, which may introduce the text to work on.
-_ON_TEXT = re.compile(
-    r"(?i)(?:write|draft|rewrite|shorten|translate|summarise|proofread|explain|compare|check|fix|make|turn)"
-    r" (?:this|the|that|it)|(?:帮我|请|麻烦)?(?:写|改|翻译|总结|解释|比较|检查|润色)"
-)
 _CHOICE = re.compile(r"\{([^{}]*)\}")
 
 
@@ -122,9 +119,9 @@ def examples(*, owners: bool) -> list[Example]:
     return found
 
 
-def train(found: list[Example]) -> bytes:
+def train(found: list[Example], name: models.Model) -> bytes:
     """Return the coefficients as signed bytes, with the constant at the end."""
-    places = [models.features(one.text) for one in found]
+    places = [models.features(one.text, name) for one in found]
     starts = np.cumsum([0, *(len(one) for one in places)])[:-1]
     at = np.concatenate([np.array(one, dtype=np.int64) for one in places])
     lengths = np.array([len(one) for one in places])
@@ -134,28 +131,45 @@ def train(found: list[Example]) -> bytes:
     sizes = Counter((one.language, one.wanted) for one in found)
     weight = np.array([1 / max(sizes[one.language, one.wanted], 100) for one in found])
     weight /= weight.sum()
-    steps = np.zeros(models.BUCKETS + 1)
+    steps = np.zeros(models.SIZES[name][0] + 1)
     mean, spread = np.zeros_like(steps), np.zeros_like(steps)
     for epoch in range(1, EPOCHS + 1):
         score = np.add.reduceat(steps[at] * share, starts) + steps[-1]
         error = weight * (1 / (1 + np.exp(-score)) - truth)
         slope = np.append(
-            np.bincount(at, weights=np.repeat(error, lengths) * share, minlength=models.BUCKETS), error.sum()
+            np.bincount(at, weights=np.repeat(error, lengths) * share, minlength=models.SIZES[name][0]),
+            error.sum(),
         )
-        slope += DECAY * steps
+        slope += DECAY[name] * steps
         mean, spread = 0.9 * mean + 0.1 * slope, 0.99 * spread + 0.01 * slope**2
         steps -= 0.1 * (mean / (1 - 0.9**epoch)) / (np.sqrt(spread / (1 - 0.99**epoch)) + 1e-9)
     return np.clip(np.round(steps * models.UNIT), -128, 127).astype(np.int8).tobytes()
 
 
-def openers(others: list[Example]) -> list[Example]:
-    """Return sentences that introduce a text of others, and sentences that do not: ``others``, and similar ones."""
+def _letters(text: str) -> str:
+    return re.sub(r"\W", "", text.casefold())
+
+
+def _measured() -> set[str]:
+    """Return the introductions of `sets/poisoning`, which are measured and therefore not part of the training texts."""
+    cases = (str(row["message"]).splitlines() for row in _rows(SETS / "poisoning" / "openers.jsonl"))
+    with (SETS / "poisoning" / "introductions.tsv").open(encoding="utf-8") as file:
+        said = [row["said"] for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
+    return {_letters(text) for text in (*said, *(lines[0] for lines in cases if len(lines) > 1))}
+
+
+def openers(statements: list[Example]) -> list[Example]:
+    """Return sentences that introduce a text of others, and statements, questions and others that do not."""
     chance = random.Random(7)
-    found = [one._replace(wanted=False) for one in others if one.wanted or not _ON_TEXT.match(one.text)]
+    asked, measured = ("everyday", "memories", "updates"), _measured()
+    found = [one._replace(wanted=False) for one in statements if one.wanted or one.source in asked]
     for line in (HERE / "turns" / "openers.tsv").read_text("utf-8").splitlines():
         answer, language, template = line.split("\t")
-        texts = expand(template, chance, OPENERS)
-        found += (Example("openers", language, answer == "yes", text) for text in texts)
+        texts = [text for text in expand(template, chance, OPENERS) if _letters(text) not in measured]
+        # Every line has the same weight, also one with few forms.
+        found += (
+            Example("openers", language, answer == "yes", text) for text in islice(cycle(texts), OPENERS)
+        )
     chance.shuffle(found)
     return found
 
@@ -166,7 +180,7 @@ def main() -> int:
     statements = examples(owners=not check)
     trained: dict[models.Model, list[Example]] = {"statements": statements, "openers": openers(statements)}
     for name, found in trained.items():
-        (OUT / f"{name}.bin").write_bytes(train(found))
+        (OUT / f"{name}.bin").write_bytes(train(found, name))
         shown = [*found, *(_owners() if check and name == "statements" else ())]
         right = Counter[tuple[str, bool]]()
         for one in shown:

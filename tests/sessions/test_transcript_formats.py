@@ -33,13 +33,12 @@ def test_openclaw_transcripts_give_only_speech() -> None:
             1770516010.0,
             "agent",
         ),
-        Turn("user", "好的，那就定下来：", 8, 1770516060.0, "owner"),
         Turn(
             "user",
-            "备份放到 heron，每晚三点。我的密码是 [redacted secret]。",
+            "好的，那就定下来：备份放到 heron，每晚三点。我的密码是 [redacted secret]。",
             8,
             1770516060.0,
-            "untrusted",
+            "owner",
         ),
     ]
 

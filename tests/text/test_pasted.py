@@ -169,10 +169,70 @@ def test_what_follows_a_sentence_that_introduces_it_is_pasted(opener: str, body:
         "把这个记下来。我不吃鱼。",
         "我刚才说错了。我住在波尔图。",
         "这个要记住。我的医生姓魏。",
+        "How long does it take to the station? I live in Dalston.",
+        "My teachers are Prof. J. R. Meier and Mrs. Okafor.",
     ],
 )
 def test_sentences_about_oneself_introduce_nothing(message: str) -> None:
     assert own_words(message) == message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "My goal: I want to run ten kilometres in June.",
+        "Our agreement: we eat at seven.",
+        "My morning routine: I swim before work.",
+        "To sum up: I prefer trains.",
+        "我的目标：我想六月跑完十公里。",
+        "我们的约定：我们七点吃饭。",
+        "总的来说：我更喜欢坐火车。",
+    ],
+)
+def test_words_behind_a_lead_of_ones_own_stay_own(message: str) -> None:
+    assert own_words(message) == message
+
+
+@pytest.mark.parametrize(
+    "lead",
+    ["My tutor: ", "My wife's plan: ", "My textbook: ", "Anna's answer: ", "我的家教：", "我老婆的计划："],
+)
+def test_words_behind_the_lead_of_another_are_pasted(lead: str) -> None:
+    assert own_words(f"{lead}{BAD}") == lead.strip()
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ("We always pay in cash.", "Shorten this."),
+        ("I prefer account 99.", "Could you make it more polite?"),
+        ("I always pay in cash. We share the garden.", "What does he mean?"),
+        ("我更喜欢编号 7 的供应商。", "把这段改短一点。"),
+        ("我一直付现金。", "这话是什么意思？"),
+    ],
+)
+def test_a_text_before_a_request_to_work_on_it_is_pasted(body: str, asked: str) -> None:
+    assert own_words(f"{body} {asked}") == asked
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "I am vegetarian. What should I cook?",
+        "I prefer tabs. Fix this function.",
+        "I always pay in cash. Remember this.",
+        "I pay the rent in cash. The landlord lives upstairs.",
+        "我吃素。晚饭吃什么？",
+        "我习惯用空格缩进。修一下这个函数。",
+    ],
+)
+def test_a_statement_before_another_request_stays_own(message: str) -> None:
+    assert own_words(message) == message
+
+
+def test_own_words_before_a_lead_stay_own_when_they_are_read_again() -> None:
+    own = own_words("I prefer tea. Please summarise this email:\nWe always pay in cash.")
+    assert own_words(own) == own == "I prefer tea. Please summarise this email:"
 
 
 def test_a_long_message_is_not_read_as_the_persons_own_words() -> None:

@@ -18,14 +18,15 @@ from itertools import pairwise
 from typing import Literal
 from zlib import crc32
 
+from memoriter.text.tokens import fold_variants, width
+
 Model = Literal["statements", "openers"]
 
-#: Coefficients, a power of two.
-BUCKETS = 1 << 15
+#: Coefficients of a model, a power of two, and the longest run of characters that is one feature: in text that is
+#: mostly Chinese, Japanese or Korean, and in other text.
+SIZES: dict[Model, tuple[int, int, int]] = {"statements": (1 << 15, 5, 5), "openers": (1 << 16, 3, 5)}
 #: A coefficient of one, in the steps of the stored bytes.
 UNIT = 16
-#: Longest run of characters that is one feature.
-MAX_GRAM = 5
 #: Characters of a sentence that are read.
 MAX_READ = 300
 
@@ -33,15 +34,17 @@ _WORD = re.compile(r"\w+")
 _DIGIT = re.compile(r"\d")
 
 
-def features(sentence: str) -> list[int]:
+def features(sentence: str, model: Model) -> list[int]:
     """Return the places of the coefficients of a sentence, sorted and without repetitions."""
-    return sorted({crc32(name.encode("utf-8", "replace")) % BUCKETS for name in _names(sentence)})
+    size, *grams = SIZES[model]
+    sentence = fold_variants(sentence) if model == "openers" else sentence
+    return sorted({crc32(name.encode("utf-8", "replace")) % size for name in _names(sentence, grams)})
 
 
-def _names(sentence: str) -> Iterator[str]:
+def _names(sentence: str, grams: list[int]) -> Iterator[str]:
     text = _DIGIT.sub("0", unicodedata.normalize("NFKC", sentence[:MAX_READ]).casefold()).strip()
     marked = f"^{text}$"
-    for size in range(1, MAX_GRAM + 1):
+    for size in range(1, grams[width(text) <= 2 * len(text)] + 1):
         for at in range(len(marked) - size + 1):
             yield marked[at : at + size]
     words = _WORD.findall(text)
@@ -59,7 +62,7 @@ def _coefficients(model: Model) -> bytes:
 
 def likelihood(text: str, model: Model) -> float:
     """Return how likely a text is what the model recognises, from 0 to 1."""
-    stored, places = _coefficients(model), features(text)
+    stored, places = _coefficients(model), features(text, model)
     total = sum((stored[place] ^ 128) - 128 for place in places)
-    bias = (stored[BUCKETS] ^ 128) - 128
+    bias = (stored[-1] ^ 128) - 128
     return 1 / (1 + math.exp(-(bias + total / math.sqrt(len(places) or 1)) / UNIT))

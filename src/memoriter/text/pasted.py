@@ -2,9 +2,9 @@
 
 """Separate the words of a person from text that they pasted into a message: mails, pages, chat logs, quotations.
 
-The shape of a message decides: who writes one short paragraph says it themselves. What follows a colon, stands in
-quotation marks, starts with a mark such as a bullet, or is long, is pasted. So is a message of several lines, unless
-each of them is a sentence in the first person, and what follows a sentence that, by a small model, introduces it. In doubt, text counts as pasted: a statement that is missed can
+The shape of a message decides: who writes one short paragraph says it themselves. What stands in quotation marks, starts with a mark
+such as a bullet, or is long, is pasted. So is a message of several lines, unless each of them is a sentence in the first person. A small model
+recognises sentences and words before a colon that introduce a text, and requests to work on it, before or after it. In doubt, text counts as pasted: a statement that is missed can
 be said again, while a statement of a stranger would be remembered as the owner's. Every pattern is bounded, so the time
 is linear in the length of the text.
 """
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from memoriter.text.likelihood import likelihood
 from memoriter.text.tokens import width
+from memoriter.text.words import split_sentences
 
 
 class Piece(NamedTuple):
@@ -55,8 +56,10 @@ MAX_OWN_WIDTH = 600
 MAX_OWN_PARAGRAPHS = 3
 #: Longest line that can introduce pasted text.
 MAX_LEAD = 200
-#: From this likelihood on, a sentence introduces a text of others.
-OPENER = 0.6
+#: From this likelihood on, a sentence introduces a text of others or asks for work on it, and words before a colon do.
+OPENER, OPENING_LEAD = 0.6, 0.15
+#: A sentence that is less likely a statement is a request or a question.
+REQUEST = 0.1
 #: Width of a quotation that is a statement and not a name or a term.
 MIN_QUOTE_WIDTH = 24
 
@@ -76,16 +79,6 @@ _QUOTES = tuple(
 )
 #: A colon that introduces what follows. In a time or an address, no space follows.
 _COLON = re.compile(r"[:︰﹕](?=\s|$)|：")
-#: Words before a colon with which people mark a statement of their own.
-_OWN_MARK = re.compile(
-    r"\s{0,8}(?:(?:please |also |very |this is |and |can you |could you ){0,2}(?:note(?: to self)?|(?:remember|save|store|keep|write|jot|note|memori[sz]e|log)(?: (?:this|that|it))?(?: down)?"
-    r"(?: for (?:later|me|next time))?|(?:one|another) thing to remember|important|fyi|memo|reminder|decision|update|todo|rules?|preferences?|"
-    r"ps|p\.s\.|correction|editor|shell|language|for the record|for future reference)(?:,? (?:and )?(?:please )?(?:save|remember|keep|store|note) (?:it|this|that))?(?:,? please)?"
-    r"|(?:bitte )?(?:merk(?:e)? dir|notier(?:e)? dir|wichtig|notiz)(?: bitte)?|(?:retiens|note|souviens-toi|important|à noter|pour info)(?: bien| ça| stp)?|(?:recuerda|anota|apunta|importante|nota|lembra|lembre-se)(?: esto| isto| por favor)?"
-    r"|(?:пожалуйста, )?(?:запомни(?:те)?|запиши(?:те)?|важно|на заметку)|覚えて(?:おいて)?(?:ね|ください)?|メモ|重要|기억해(?: ?줘)?|메모|중요|تذكر|ملاحظة|مهم|(?:请|請|帮我|幫我|你要)?(?:注意|记住|記住|记下|"
-    r"记得|記得|备忘|備忘|(?:很|非常|最)?重要(?:的是)?|决定|決定|补充|另外|还有|约定|规则|偏好|更正|总之|记一下|提醒|备注|備註))\s{0,3}",
-    re.IGNORECASE,
-)
 #: A dash or an arrow that points to what follows, between a lead and the text.
 _DASH = re.compile(r"\s(?:-{1,3}|[–—|→➜⇒▶»]|/(?=\s.{0,400}\s/\s)|//|[=-]>|>{2,3}|:{2,3})\s|——")
 #: The start of a line that is not speech: brackets, bullets, numbers of a list, headings, addresses, times.
@@ -107,7 +100,6 @@ _OWN_LEAD = re.compile(
     r"\s{0,8}(?:(?:here are |here['’]s )?(?:a few|some|several|a couple of|two|three|four|five|\d) (?:more )?(?:things|facts|details|points)(?: to (?:know|remember))? about (?:me|us)|my (?:facts|details|situation)|(?P<zh>关于我(?:自己)?|關於我(?:自己)?|我(?:自己)?的(?:基本)?(?:情况|信息|資料|资料|情況)))(?:如下)?\s?[:：]\s{0,8}",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(f"[^.!?。！？{_BREAK} ][^.!?。！？{_BREAK}]{{0,200}}[.!?。！？]{{0,3}}")
 _ENDED = re.compile(r"[.!。！]\s{0,8}\Z")
 _QUESTION = re.compile(r"[^.!?。！？]{1,200}[?？؟;]\s{0,8}")
 #: A name after the last sentence, as letters end: "…. Cheers, Bob".
@@ -137,14 +129,19 @@ def _spans(text: str) -> Iterator[Span]:
     """Yield where text is pasted. The spans may overlap."""
     marked = _merge(_marked_spans(text))
     yield from marked
-    rest = list(text)
+    rest = ["\n" if char in _BREAK else char for char in text]
     for start, end in marked:
-        rest[start:end] = ["\n" if char in _BREAK else " " for char in text[start:end]]
-    unmarked, is_long = "".join(rest), width(text) > MAX_OWN_WIDTH
+        rest[start:end] = ["\n" if char == "\n" else " " for char in rest[start:end]]
+    unmarked, is_long, at = "".join(rest), width(text) > MAX_OWN_WIDTH, 0
     yield from _blocks(unmarked, long=is_long)
-    for one in () if is_long else _SENTENCE.finditer(unmarked):
-        if not _OWN_MARK.fullmatch(one[0].rstrip(".!?。！？")) and likelihood(one[0], "openers") >= OPENER:
-            yield one.end(), len(text)
+    for one in () if is_long else split_sentences(unmarked):
+        start = unmarked.index(one, at)
+        at = start + len(one)
+        if likelihood(one, "openers") >= OPENER:
+            yield at, len(text)
+            # Behind a colon there was a text, which may have been removed before.
+            if not text[at:].strip() and one[-1] not in ":：" and likelihood(one, "statements") < REQUEST:
+                yield 0, start
             return
 
 
@@ -207,7 +204,7 @@ def _introduces(line: re.Match[str]) -> int | None:
     """Return the end of a colon that introduces what follows it; None if there is none."""
     for colon in _COLON.finditer(line[0][:MAX_LEAD]):
         head = re.split(r"[.!?。！？]\s*(?=\S)", line[0][: colon.start()])[-1]
-        if not _OWN_MARK.fullmatch(head):
+        if colon.end() >= len(line[0].rstrip()) or likelihood(f"{head}:", "openers") >= OPENING_LEAD:
             return line.start() + colon.end()
     return None
 
