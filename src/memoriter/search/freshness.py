@@ -410,15 +410,10 @@ def statement_of(hit: Hit, terms: frozenset[str]) -> Statement:
 def _sentences(snippet: str) -> tuple[tuple[str, str], ...]:
     """Return the sentences of a hit with their lines, at least one. Headings count only if there is nothing else."""
     text = _HEADING.sub("", snippet) if "#" in snippet else snippet
-    lines = [_without_lead(line).strip() for line in (text if text.strip() else snippet).split("\n")]
+    lines = [_LEAD.sub("", line, count=1).strip() for line in (text if text.strip() else snippet).split("\n")]
     ends = _ENDS_IN_ASCII if snippet.isascii() else _ENDS
     pieces = ((piece.strip(), line) for line in lines for piece in ends.split(line))
     return tuple((piece, line) for piece, line in pieces if piece) or (("", ""),)
-
-
-def _without_lead(line: str) -> str:
-    lead = _LEAD.match(line)
-    return line[lead.end() :] if lead else line
 
 
 @lru_cache(maxsize=1024)
