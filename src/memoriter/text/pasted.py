@@ -120,7 +120,7 @@ def _merge(spans: Iterator[Span]) -> list[Span]:
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        elif end > start:
+        else:
             merged.append((start, end))
     return merged
 
@@ -139,9 +139,12 @@ def _spans(text: str) -> Iterator[Span]:
         at = start + len(one)
         if likelihood(one, "openers") >= OPENER:
             yield at, len(text)
-            # Behind a colon there was a text, which may have been removed before.
-            if not text[at:].strip() and one[-1] not in ":：" and likelihood(one, "statements") < REQUEST:
-                yield 0, start
+            # What ends with a colon stays with the words before it. The request is a piece of its own, so that it is
+            # not one about these words when the turn is read again without the text.
+            if one[-1] not in ":：":
+                yield start, start
+                if not text[at:].strip() and likelihood(one, "statements") < REQUEST:
+                    yield 0, start
             return
 
 
