@@ -120,6 +120,7 @@ def test_init_does_not_wait_and_can_be_interrupted(installed: Installation) -> N
         f"memory/{note}.md": "\n\n".join(line.format(day=day, note=note) for day in range(60))
         for note in range(notes)
     }
+    texts["memory/7.md"] += "\n\nThe kingfisher nests under the bridge."
     write(installed.notes, texts)
     with subprocess.Popen(
         [installed.bin / "memoriter", "init", "--wait"],
@@ -143,7 +144,7 @@ def test_init_does_not_wait_and_can_be_interrupted(installed: Installation) -> N
     assert re.search(
         r"Searchable now by keyword\. Search by meaning follows in about \d+ (second|minute)s?;", said
     )
-    assert "memory/7.md" in installed.says("memoriter search heron of 7 --json", installed.notes)
+    assert "memory/7.md" in installed.says("memoriter search kingfisher nests", installed.notes)
 
 
 def test_the_commands_that_people_look_for_exist(installed: Installation) -> None:
