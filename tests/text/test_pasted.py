@@ -181,7 +181,7 @@ def test_sentences_about_oneself_introduce_nothing(message: str) -> None:
     "message",
     [
         "My goal: I want to run ten kilometres in June.",
-        "Our agreement: we eat at seven.",
+        "Our routine: we eat at seven.",
         "My morning routine: I swim before work.",
         "To sum up: I prefer trains.",
         "我的目标：我想六月跑完十公里。",
