@@ -57,11 +57,11 @@ def run(
     empty answer.
     """
     answer, failure = b"", ""
-    wait_for_work: Wait = bool
+    wait_for_work: Wait = _no_wait
     try:
         if sys.platform == "win32" or not hasattr(os, "fork"):
             answer, failure, wait_for_work = _run_in_thread(work, deadline_s, data, continue_late, wait)
-            wait = True
+            wait = True  # the thread may still queue its session
         else:
             answer, failure, wait_for_work = _run_in_child(work, deadline_s, data, continue_late)
     except BaseException as error:  # noqa: BLE001  after an interrupt the host still gets its answer
@@ -93,6 +93,10 @@ def _print(answer: bytes, failure: str, silent: bool, log_failure: LogFailure) -
     if not answer:
         with contextlib.suppress(BaseException):
             log_failure(failure.removeprefix("memoriter: "))
+
+
+def _no_wait() -> None:
+    """There is no work to wait for."""
 
 
 def _is_json_object(answer: bytes) -> bool:
