@@ -94,7 +94,7 @@ def prepare() -> None:
         raise CannotRunError("this needs x86-64 Linux")
     if not all(map(shutil.which, PROGRAMS)):
         _install_wine()
-    if not (READY.exists() and TILES.exists()):  # an older environment has no library for the tile registers
+    if not is_built():
         build()
     if run(("-c", "print('Python for Windows runs.')"), limit_s=START_S)[0]:
         raise CannotRunError("Wine does not start Python")
@@ -116,6 +116,16 @@ def _install_wine() -> None:
             )
         except (subprocess.SubprocessError, OSError) as error:
             raise CannotRunError(f"`apt-get {words[0]}` failed") from error
+
+
+def is_built() -> bool:
+    """Return whether the environment is there and has the dependencies and entry points of today."""
+    # An older environment has no library for the tile registers.
+    return TILES.exists() and READY.exists() and READY.read_text("utf-8") == _declared()
+
+
+def _declared() -> str:
+    return (ROOT / "pyproject.toml").read_text("utf-8")
 
 
 def build() -> None:
@@ -152,7 +162,7 @@ def build() -> None:
     )
     # Tests turn the warnings of a compilation into errors. This package has some.
     run(("-W", "ignore", "-c", "import google.genai"))
-    READY.touch()
+    READY.write_text(_declared(), "utf-8")
 
 
 def _pip(*arguments: str) -> None:

@@ -56,3 +56,17 @@ def test_a_resumed_run_leaves_out_what_has_passed_on_the_commit(
     ]
     (tmp_path / "tests/two/test_1.py").write_text("changed")
     assert (run_all(resume=True), asked) == (0, ["tests/one", "tests/three", "tests/two"])
+
+
+def test_an_environment_with_other_entry_points_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(windows, "ROOT", tmp_path)
+    for name in ("READY", "TILES"):
+        monkeypatch.setattr(windows, name, tmp_path / name)
+        (tmp_path / name).write_text("[project]\n", encoding="utf-8")
+    found = []
+    for declared in ("[project]\n", "[project]\nname = 'other'\n"):
+        (tmp_path / "pyproject.toml").write_text(declared, encoding="utf-8")
+        found.append(windows.is_built())
+    assert found == [True, False]
