@@ -99,10 +99,10 @@ def test_only_admin_callers_see_absolute_paths(gateway: Running, tmp_path: Path,
 def test_no_operation_shows_readers_the_path_of_a_missing_workspace(
     start: Start, tmp_path: Path, workspace: Path
 ) -> None:
-    gateway = start(watch__enabled=False)
-    ask(gateway.caller(), "memory.sync")
+    with Memory.open(workspace, home=tmp_path / "home", overrides={"embedding.provider": "none"}) as memory:
+        memory.sync()
     shutil.rmtree(workspace)
-    caller = gateway.caller("read")
+    caller = start(watch__enabled=False).caller("read")
     given = {"query": "backup", "path": "memory/x.md", "id": "1f0c2a9e", "name": "Mira", "sentence": "backup"}
     for name, tool in OPERATIONS.items():
         if tool.access == "read":
