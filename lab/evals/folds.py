@@ -62,7 +62,7 @@ def judged_by_others(results: Sequence[SetResult]) -> list[SetResult]:
             outcome.features,
             tuple(right for _, right in outcome.judged),
             bool(outcome.query.relevant),
-        )
+        ).having(names)
         for (name, _), outcome in asked.items()
     ]
     if len({(sample.set, sample.group) for sample in samples}) < 2:
@@ -74,7 +74,7 @@ def judged_by_others(results: Sequence[SetResult]) -> list[SetResult]:
             outcomes={
                 **result.outcomes,
                 DEFAULT: [
-                    _rejudged(outcome, found.get((result.name, outcome.query.id)))
+                    _rejudged(outcome, names, found.get((result.name, outcome.query.id)))
                     for outcome in result.outcomes.get(DEFAULT, ())
                 ],
             },
@@ -92,11 +92,14 @@ def calibrations(results: Sequence[SetResult]) -> Figures:
     return {kind: {"bins": one, "error": calibration_error(one)} for kind, one in bins.items()}
 
 
-def _rejudged(outcome: Outcome, values: Sequence[float] | None) -> Outcome:
+def _rejudged(outcome: Outcome, names: Sequence[str], values: Sequence[float] | None) -> Outcome:
+    """Return an outcome with these values for the hits that have the features. The others keep their confidence."""
     if not values:
         return outcome
-    pairs = tuple((value, right) for value, (_, right) in zip(values, outcome.judged, strict=True))
-    return replace(outcome, confidence=max(values), judged=pairs)
+    left, pairs = iter(values), []
+    for hit, (sure, right) in zip(outcome.features, outcome.judged, strict=True):
+        pairs.append((next(left) if all(name in hit for name in names) else sure, right))
+    return replace(outcome, confidence=max(sure for sure, _ in pairs), judged=tuple(pairs))
 
 
 def _table(results: Sequence[SetResult], variant: str) -> dict[Group, dict[str, float]]:

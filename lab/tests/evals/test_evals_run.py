@@ -156,8 +156,9 @@ def test_weights_are_chosen_without_the_group_they_are_measured_on():
 def test_confidence_is_that_of_a_model_fitted_to_the_other_groups(names):
     def answer(group: str, number: int, *, right: bool) -> Outcome:
         query = Query(f"{group}{number}", group, "?", "c", ("right",))
-        features = ({"rerank": 2.0 if right else -2.0, "meaning": 1.0, "words": 0.5, "gap": 0.0},)
-        return Outcome(query, ("x",), 0.5, judged=((0.5, right),), features=features)
+        features = {"rerank": 2.0 if right else -2.0, "meaning": 1.0, "words": 0.5, "gap": 0.0}
+        unread = {"meaning": 1.0, "words": 0.5, "gap": 0.0}
+        return Outcome(query, ("x",), 0.5, judged=((0.5, right), (0.1, False)), features=(features, unread))
 
     # A set to which the package's own confidence is fitted may have one group: then the other set serves.
     sets = [
@@ -170,6 +171,7 @@ def test_confidence_is_that_of_a_model_fitted_to_the_other_groups(names):
         sure = [outcome.confidence for outcome in result.outcomes["hybrid"]]
         assert all(value > 0.8 if number % 2 == 0 else value < 0.2 for number, value in enumerate(sure))
         assert [outcome.judged[0][1] for outcome in result.outcomes["hybrid"]] == [True, False] * 3
+        assert {outcome.judged[1] for outcome in result.outcomes["hybrid"]} == {(0.1, False)}
 
 
 def test_the_calibration_curve_compares_confidence_with_right_answers():
