@@ -213,7 +213,9 @@ def near_pairs(memory: Memory, question: str, is_change: Callable[[str, str], bo
     hits = judge_answer(search.find(Query(question)), question).hits
     first = [statement_of(hit, frozenset(query_terms(question))) for hit in hits[:COMPARED]]
     numbers = chased(first, past=False)
-    for near in chain.from_iterable(near_lines(first, search.lookup(), number) for number in numbers):
+    for near in chain.from_iterable(
+        near_lines(first, search.lookup(), number, every=True) for number in numbers
+    ):
         chance = read_pair(near.old.line, near.new.line)
         odds = np.log(max(chance, 1e-9) / max(1 - chance, 1e-9))
         values = [*near.features, float(np.clip(odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)), 1.0]

@@ -104,10 +104,10 @@ def _judging(args: argparse.Namespace, name: str) -> tuple[str, Path, Any]:
 
 def step_judge(args: argparse.Namespace, config: Config) -> None:
     """Tune the judge of changes, the language model in --language, with these pairs."""
-    from lab.training import reader
+    from lab.training import labels
 
     device, out, log = _judging(args, "judge")
-    reader.tune_judge(args.work, args.language, out, config, device, log)
+    labels.tune_judge(args.work, args.language, out, config, device, log)
 
 
 def step_write(args: argparse.Namespace, config: Config) -> None:
@@ -122,11 +122,11 @@ def step_write(args: argparse.Namespace, config: Config) -> None:
 
 def step_label(args: argparse.Namespace, config: Config) -> None:
     """Let the judge in --judge score the pairs of what was written, in --seconds."""
-    from lab.training import reader
+    from lab.training import labels
 
     device, out, log = _judging(args, "labels")
-    sources = reader.Sources(args.work, args.written, args.judge)
-    reader.label_pairs(sources, args.language, out, config, device, args.seconds or 240, log)
+    sources = labels.Sources(args.work, args.written, args.judge)
+    labels.label_pairs(sources, args.language, out, config, device, args.seconds or 240, log)
 
 
 def step_reader(args: argparse.Namespace, config: Config) -> None:
@@ -134,7 +134,8 @@ def step_reader(args: argparse.Namespace, config: Config) -> None:
     from lab.training import reader
 
     device, out, log = _judging(args, "reader")
-    reader.run(args.work, args.model, out, config, device, args.seconds or sum(config.reader.seconds), log)
+    wanted = replace(config, reader=replace(config.reader, seed=args.seed or config.reader.seed))
+    reader.run(args.work, args.model, out, wanted, device, args.seconds or sum(wanted.reader.seconds), log)
 
 
 def step_lists(args: argparse.Namespace, config: Config) -> None:
@@ -241,6 +242,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--language", type=Path, default=Path("work/language"), help="the language model")
     parser.add_argument("--judge", type=Path, default=Path("work/judge"), help="output of the judge step")
     parser.add_argument("--written", type=Path, default=Path("work/written"), help="output of the write step")
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of the reader (default: that of the configuration)"
+    )
     parser.add_argument("--baseline", help="bge-small-en, bge-small-zh, minilm or use")
     parser.add_argument("--dims", type=int, default=0, help="number of dimensions to keep (default: all)")
     parser.add_argument(

@@ -179,14 +179,15 @@ class JudgeConfig:
     layers: int = 20
     rank: int = 16
     max_tokens: int = 160  # of each statement
-    seconds: float = 120
+    seconds: float = 140
     second_seconds: float = 45  # of the second round, which adds written pairs
     pairs: int = 192  # per step
     warmup: int = 30
     learning_rate: float = 2e-4
     budget: int = 65_536  # tokens that are scored together
-    scenes: int = 70_000
-    templates: int = 30_000
+    scenes: int = 90_000
+    templates: int = 20_000
+    attributes: int = 10_000
 
 
 @dataclass(frozen=True)
@@ -207,10 +208,14 @@ class ReaderConfig:
     smooth: float = 0.02  # of known labels
     certain: float = 2.0  # score from which a judge that contradicts a request is believed
     sure: float = 0.5  # share of the judge's score where the label is known
+    vectors: int = 128  # numbers of the judge's vector of a pair that the reader learns to tell
+    thinking: float = 0.3  # weight of their squared distance
+    kept: float = 0.2  # share of the weights before, if a reader is trained further
     ways: int = 8  # of filling the placeholders of a scene
     held_out: int = 8  # one scene in this many is only measured
-    scenes: int = 400_000
+    scenes: int = 600_000
     templates: int = 200_000
+    attributes: int = 60_000
     measured: int = 3_000  # pairs of each source
 
 

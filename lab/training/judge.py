@@ -38,10 +38,14 @@ class Judge(nn.Module):
         nn.init.normal_(self.head.weight, std=0.01)
         nn.init.zeros_(self.head.bias)
 
+    def read(self, ids: Tensor, last: Tensor) -> Tensor:
+        """Return the vector of the last token of each row."""
+        x = self.network(ids)
+        return x[torch.arange(len(ids), device=x.device), last].float()
+
     def forward(self, ids: Tensor, last: Tensor) -> Tensor:
         """Return one logit per row."""
-        x = self.network(ids)
-        return self.head(x[torch.arange(len(ids), device=x.device), last].float()).squeeze(-1)
+        return self.head(self.read(ids, last)).squeeze(-1)
 
     def trained(self) -> dict[str, nn.Parameter]:
         """Return the parameters to train."""
@@ -146,10 +150,22 @@ def tune(
 
 @torch.no_grad()
 def score(
-    judge: Judge, prompts: Prompts, config: JudgeConfig, seconds: float = 0, log: Any = None
+    judge: Judge,
+    prompts: Prompts,
+    config: JudgeConfig,
+    seconds: float = 0,
+    log: Any = None,
+    vectors: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return the logits of all pairs; NaN for those that the time did not suffice for."""
+    """Return the logits of all pairs; NaN for those that the time did not suffice for.
+
+    With `vectors`, its rows get what the judge thinks of each pair: random projections of its last vector.
+    """
     judge.eval()
+    width = judge.head.in_features
+    shape = (0, width) if vectors is None else (vectors.shape[1], width)
+    into = torch.randn(shape, generator=torch.Generator().manual_seed(config.seed)) / math.sqrt(width)
+    into = into.to(judge.network.device)
     device, lengths = judge.network.device, prompts.lengths
     out = np.full(len(lengths), np.nan, np.float32)
     # Batches of similar length, in random order, so that a cut leaves a fair sample.
@@ -164,21 +180,27 @@ def score(
     begin = time.monotonic()
     with ThreadPoolExecutor(2) as ahead:
         waiting = [ahead.submit(prompts.batch, batch, "cpu") for batch in batches[:4]]
-        pending: list[tuple[np.ndarray, Tensor]] = []
+        pending: list[tuple[np.ndarray, Tensor, Tensor]] = []
+
+        def finish(done: np.ndarray, logits: Tensor, projected: Tensor) -> None:
+            out[done] = logits.cpu().numpy()
+            if vectors is not None:
+                vectors[done] = projected.cpu().numpy()
+
         for number, batch in enumerate(batches):
             if seconds and time.monotonic() - begin > seconds:
                 break
             ids, last = waiting.pop(0).result()
             if number + 4 < len(batches):
                 waiting.append(ahead.submit(prompts.batch, batches[number + 4], "cpu"))
-            pending.append((batch, judge(ids.to(device), last.to(device)).float()))
+            read = judge.read(ids.to(device), last.to(device))
+            pending.append((batch, judge.head(read).squeeze(-1), (read @ into.T).half()))
             if len(pending) > 8:
-                done, found = pending.pop(0)
-                out[done] = found.cpu().numpy()
+                finish(*pending.pop(0))
             if log and number % 200 == 199:
                 log("scored", number + 1, "of", len(batches), "batches")
-        for done, found in pending:
-            out[done] = found.cpu().numpy()
+        for rest in pending:
+            finish(*rest)
         for each in waiting:
             each.cancel()
     return out

@@ -189,12 +189,15 @@ class Comparer(nn.Module):
         self.score = nn.Linear(hidden, 1)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, pairs: Packed) -> Tensor:
-        """Return one logit per pair."""
+    def read(self, x: Tensor, pairs: Packed) -> Tensor:
+        """Return one vector per pair."""
         for layer in self.layers:
             x = layer(self.dropout(x), pairs.bounds, pairs.longest)
-        first = self.dropout(x[pairs.starts])
-        return self.score(self.dropout(torch.tanh(self.pool(first)))).squeeze(-1)
+        return torch.tanh(self.pool(self.dropout(x[pairs.starts])))
+
+    def forward(self, x: Tensor, pairs: Packed) -> Tensor:
+        """Return one logit per pair."""
+        return self.score(self.dropout(self.read(x, pairs))).squeeze(-1)
 
 
 class Student(nn.Module):

@@ -1,7 +1,7 @@
 """Pairs of an earlier and a later statement, with the answer to one question: is the earlier one out of date?
 
 They come from the scenes, from sentence frames that are filled with topics, names and values of both languages
-(`seeds/`), and from text that the language model wrote (`engine.py`).
+(`seeds/`), from attributes with one or with many values, and from text that the language model wrote (`engine.py`).
 """
 
 from __future__ import annotations
@@ -333,6 +333,51 @@ def _from_template(rng: random.Random, chosen: Sequence[Topic]) -> Pair:
         extra = Story(rng, chosen).tell(rng.choice(("earlier", "planned", "beside")), two)
         later = join(later, extra) if rng.random() < 0.7 else join(extra, later)
     return Pair(earlier, later, float(role in CHANGES), f"template {role}")
+
+
+# ---- attributes ---------------------------------------------------------------------------------------------------
+
+
+@cache
+def attributes() -> list[dict[str, Any]]:
+    """Return the attributes: what has one value at a time, and what may have several."""
+    return [json.loads(line) for line in (SEEDS / "attributes.jsonl").read_text("utf-8").splitlines()]
+
+
+def from_attributes(count: int, rng: random.Random, *, held_out: bool = False) -> list[Pair]:
+    """Draw pairs of attributes that are held out or of the others.
+
+    Two values of one thing differ in nothing but the value: "We deploy on Fridays" is out of date when we deploy on
+    Tuesdays, "I like tea" stands beside "I like jazz".
+    """
+    chosen = [row for row in attributes() if (zlib.crc32(row["topic"].encode()) % HELD_OUT == 0) == held_out]
+    drawn: dict[tuple[str, str], Pair] = {}
+    for _ in range(20 * count):
+        pair = _from_attribute(rng, chosen)
+        if pair.earlier != pair.later:
+            drawn.setdefault(pair[:2], pair)
+        if len(drawn) == count:
+            break
+    return list(drawn.values())
+
+
+def _from_attribute(rng: random.Random, chosen: Sequence[Mapping[str, Any]]) -> Pair:
+    row, one = rng.choice(chosen), rng.choice(LANGUAGES)
+    two = one if rng.random() < 0.88 else LANGUAGES[1 - LANGUAGES.index(one)]
+    first, second = rng.sample(range(len(row["en"]["values"])), 2)
+    frame = rng.choice(row[one]["frames"])
+    other = frame if one == two and rng.random() < 0.4 else rng.choice(row[two]["frames"])
+    kind = "single" if row["single"] else "many"
+    if rng.random() < 0.14:
+        second, kind = first, "same"
+    earlier, later = (
+        text.replace("{v}", row[tongue]["values"][place])
+        for text, tongue, place in ((frame, one, first), (other, two, second))
+    )
+    for _ in range(rng.choice((0, 0, 0, 0, 0, 1))):
+        beside = rng.choice(chosen)[two]
+        later = join(later, rng.choice(beside["frames"]).replace("{v}", rng.choice(beside["values"])))
+    return Pair(earlier, later, float(kind == "single"), f"attribute {kind}")
 
 
 # ---- written text -------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ learns from the judge's scores and from the labels of scenes and sentence frames
 from __future__ import annotations
 
 import copy
-import gzip
 import json
 import math
 import random
@@ -17,23 +16,22 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from lab.training import engine, judge, model, overlap, pairs, scenes
+from lab.training import judge, model, overlap, pairs, scenes
 from lab.training.config import Config
 from lab.training.pairs import UNKNOWN, Pair
 from lab.training.tokens import Tokens, autocast, batches
 
 SETS = Path(__file__).parents[1] / "evals" / "sets"
 #: How often pairs of a source are drawn.
-_SHARES = {"scene": 0.4, "template": 0.1, "written": 0.5}
+_SHARES = {"scene": 0.4, "attribute": 0.08, "template": 0.1, "written": 0.42}
 _MASK = 4  # the number of the token [MASK]
-_SAMPLE = 300  # pairs of each kind to read by hand
 _OWN = "reader."  # before the names of a reader's weights
 _HALF = 2  # files of the weights of more than five layers
 
@@ -52,11 +50,13 @@ def prepare(work: Path, bench: Path | None, start: Path, reader: Path | None, co
     rng, own = random.Random(config.reader.seed), config.reader
     told = scenes.load(scenes.FOLDER, own.ways, own.held_out)
     drawn = pairs.from_scenes(told, told.train, own.scenes, rng) + pairs.from_templates(own.templates, rng)
+    drawn += pairs.from_attributes(own.attributes, rng)
     texts = overlap.benchmark_texts(bench) if bench else iter(())
     benchmarks, counts = overlap.Benchmarks(texts, config.data), Counter[str]()
     pairs.write(work / "train.jsonl", _free(drawn, benchmarks, counts))
     measured = [("scenes", pair) for pair in pairs.from_scenes(told, told.held_out, own.measured, rng)]
     measured += [("templates", pair) for pair in pairs.from_templates(own.measured, rng, held_out=True)]
+    measured += [("attributes", pair) for pair in pairs.from_attributes(own.measured, rng, held_out=True)]
     measured += [("updates", pair) for pair in _updates(SETS / "updates", own.measured)]
     measured += [("changes", pair) for pair in _changes(SETS / "changes" / "pairs.jsonl")]
     pairs.write(work / "measured.jsonl", ((*pair, name) for name, pair in measured))
@@ -154,118 +154,6 @@ class Measured:
         return out
 
 
-def tune_judge(work: Path, folder: Path, out: Path, config: Config, device: str, log: Any) -> None:
-    """Tune the judge on scenes and frames, measure it, and write its corrections."""
-    own, rng = config.judge, random.Random(config.judge.seed)
-    found = pairs.read(work / "train.jsonl")
-    chosen = _some(found, "scene", own.scenes, rng) + _some(found, "template", own.templates, rng)
-    measured = Measured.read(work / "measured.jsonl")
-    teacher, tokenizer = judge.open_judge(folder, own, device)
-    log("the judge is ready;", len(chosen), "pairs")
-    prompts = judge.Prompts(tokenizer, chosen, own.max_tokens)
-    log("mean length", round(float(prompts.lengths.mean()), 1))
-    judge.tune(teacher, prompts, np.array([pair.label for pair in chosen]), own.seconds, own, log)
-    judge.save(teacher, out)
-    scores = judge.score(teacher, judge.Prompts(tokenizer, measured.all(), own.max_tokens), own)
-    figures = measured.report("judge", scores, log)
-    (out / "judge.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-
-
-def _some(found: Sequence[Pair], source: str, count: int, rng: random.Random) -> list[Pair]:
-    group = [pair for pair in found if pair.kind.startswith(source)]
-    return rng.sample(group, min(count, len(group)))
-
-
-class Sources(NamedTuple):
-    """The folders of the pairs, of the written text and of the judge's corrections."""
-
-    work: Path
-    written: Path
-    judge: Path
-
-
-def label_pairs(
-    sources: Sources, folder: Path, out: Path, config: Config, device: str, seconds: float, log: Any
-) -> None:
-    """Score written pairs with the judge, after a second round of tuning. Write pairs with scores for the reader.
-
-    If score and request disagree, the request is dropped, and with a score that is not certain the pair too.
-    """
-    begin, own, rng = time.monotonic(), config.judge, random.Random(config.judge.seed)
-    work, path = sources.work, sources.written / "written.jsonl"
-    trained = pairs.read(work / "train.jsonl")
-    rows = engine.read(path) if path.exists() else []
-    written = list(dict.fromkeys(pairs.from_written(rows, random.Random(0))))
-    held = {topic.names["en"] for topic in pairs.topics() if topic.held_out}
-    kept_out = {row["text"] for row in rows if row["role"] == "text" and row["topic"] in held}
-    rng.shuffle(written)
-    log("written pairs", len(written), dict(Counter(pair.kind for pair in written)))
-    teacher, tokenizer = judge.open_judge(folder, own, device, sources.judge)
-    prompts = judge.Prompts(tokenizer, written, own.max_tokens) if written else None
-    log("the judge is ready")
-    known = _some(trained, "scene", own.scenes, rng) + _some(trained, "template", own.templates, rng)
-    agreed: list[Pair] = []
-    first_round = not any(sources.judge.glob("judge_*.npz"))
-    if prompts and not first_round:
-        sample = judge.Prompts(tokenizer, written[: own.scenes], own.max_tokens)
-        first = judge.score(teacher, sample, own, 0.06 * seconds)
-        agreed = [
-            p for p, z in zip(written, first, strict=False) if abs(z) > 1 and (z > 0) == (p.label > 0.5)
-        ]
-        agreed = [pair for pair in agreed if pair.label != UNKNOWN]
-        log("second round:", len(agreed), "of", int(np.isfinite(first).sum()), "written pairs agree")
-    both = known + agreed[: len(known)]
-    if agreed or first_round:
-        labels = np.array([pair.label for pair in both])
-        limit = own.seconds if first_round else own.second_seconds
-        judge.tune(teacher, judge.Prompts(tokenizer, both, own.max_tokens), labels, limit, own, log)
-        judge.save(teacher, out)
-    measured = Measured.read(work / "measured.jsonl")
-    teacher.merge()
-    scores = judge.score(teacher, judge.Prompts(tokenizer, measured.all(), own.max_tokens), own)
-    figures = measured.report("judge, second round", scores, log)
-    (out / "judge.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-    left = max(1.0, seconds - (time.monotonic() - begin) - 12)
-    found = judge.score(teacher, prompts, own, left, log) if prompts else np.zeros(0, np.float32)
-    log("scored", int(np.isfinite(found).sum()), "of", len(found), "written pairs")
-    _write_scored(work, out, written, found, kept_out, config.reader.certain, log)
-
-
-def _write_scored(
-    work: Path,
-    out: Path,
-    written: list[Pair],
-    scores: np.ndarray,
-    kept_out: set[str],
-    certain: float,
-    log: Any,
-) -> None:
-    """Write what is used, what is measured, scores of all, and some of each kind to read by hand."""
-    used, measured, counts, sample = [], [], Counter[str](), dict[str, list[object]]()
-    for pair, score in zip(written, scores.tolist(), strict=True):
-        if not math.isfinite(score):
-            counts[f"{pair.kind}: not scored"] += 1
-            continue
-        disagrees = pair.label != UNKNOWN and (score > 0) != (pair.label > 0.5)
-        group = sample.setdefault(f"{pair.kind}{' (dropped)' if disagrees else ''}", [])
-        if len(group) < _SAMPLE:
-            group.append([*pair, round(score, 2), disagrees])
-        counts[f"{pair.kind}: {'dropped' if disagrees else 'kept'}"] += 1
-        if not disagrees:
-            (measured if pair.earlier in kept_out else used).append((*pair, round(score, 3)))
-        elif abs(score) >= certain and pair.earlier not in kept_out:
-            used.append((*pair._replace(label=UNKNOWN), round(score, 3)))
-    for name in sorted(counts):
-        log(f"{name:40} {counts[name]}")
-    pairs.write(work / "scored.jsonl", used)
-    pairs.write(work / "scored-measured.jsonl", measured)
-    np.savez_compressed(out / "scores.npz", scores=scores.astype(np.float16))
-    with gzip.open(out / "sample.jsonl.gz", "wt", encoding="utf-8") as lines:
-        for row in (row for group in sample.values() for row in group):
-            lines.write(json.dumps(row, ensure_ascii=False) + "\n")
-    (out / "counts.json").write_text(json.dumps(dict(sorted(counts.items())), indent=1) + "\n", "utf-8")
-
-
 # ---- the network --------------------------------------------------------------------------------------------------
 
 
@@ -291,10 +179,17 @@ class Reader(torch.nn.Module):
         self.comparer.pool.load_state_dict({k: given[f"pool.{k}"] for k in ("weight", "bias")})
         if trained := {k.removeprefix(_OWN): v for k, v in given.items() if k.startswith(_OWN)}:
             self.comparer.load_state_dict(trained)
+        #: What the judge thinks of a pair. Only training needs it.
+        self.thought = torch.nn.Linear(hidden, config.reader.vectors)
 
     def forward(self, found: model.Packed) -> Tensor:
         """Return one logit per pair: whether the first text is out of date."""
         return self.comparer(self.words(found), found)
+
+    def think(self, found: model.Packed) -> tuple[Tensor, Tensor]:
+        """Return the logits, and what the judge is likely to think of each pair."""
+        read = self.comparer.read(self.words(found), found)
+        return self.comparer.score(self.comparer.dropout(read)).squeeze(-1), self.thought(read)
 
 
 class Data:
@@ -315,22 +210,32 @@ class Data:
         self.pairs = np.array([(number[a], number[b]) for a, b in both], np.int64)
         self.count = len(rows)
         self.targets = np.array([_target(row, own.smooth, own.sure) for row in rows], np.float32)
+        self.thoughts = _thoughts(work / "vectors.npy", own.vectors)
         source = np.array([row[3].split()[0] for row in rows])
         self.groups = {name: np.flatnonzero(source == name) for name in _SHARES}
         self.groups = {name: group for name, group in self.groups.items() if len(group)}
 
-    def draw(self, rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw pairs and their targets."""
+    def draw(self, rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw pairs, their targets, and what the judge thinks of the last ones."""
         whole = sum(_SHARES[name] for name in self.groups)
         parts = [
             rng.choice(group, round(size * _SHARES[name] / whole)) for name, group in self.groups.items()
         ]
         rows = np.concatenate(parts)
-        return self.pairs[rows], self.targets[rows]
+        first = self.count - len(self.thoughts)  # the written pairs are the last group
+        return self.pairs[rows], self.targets[rows], self.thoughts[rows[rows >= first] - first]
 
 
 def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def _thoughts(path: Path, size: int) -> np.ndarray:
+    """Return the judge's vectors with mean 0 and deviation 1."""
+    if not path.exists():
+        return np.zeros((0, size), np.float32)
+    read = np.load(path).astype(np.float32)
+    return (read - read.mean(0)) / (read.std(0) + 1e-6)
 
 
 def _target(row: Sequence[Any], smooth: float, sure: float) -> float:
@@ -365,7 +270,7 @@ def train(
         ahead = [drawing.submit(data.draw, rng, own.pairs) for _ in range(4)]
         while (done := (time.monotonic() - begin) / seconds) < 1:
             ahead.append(drawing.submit(data.draw, rng, own.pairs))
-            rows, targets = ahead.pop(0).result()
+            rows, targets, thoughts = ahead.pop(0).result()
             rate = min(1, (done + 1e-3) / own.warmup) * (0.02 + 0.98 * (1 + math.cos(math.pi * done)) / 2)
             for group in optimiser.param_groups:
                 group["lr"] = own.learning_rate * rate
@@ -373,9 +278,12 @@ def train(
             if own.masked:
                 read = replace(read, ids=_hide(read.ids, own.masked))
             with autocast(device):
-                found = network(read).float()
+                found, thought = network.think(read)
             wanted = torch.from_numpy(targets).to(device)
-            loss = functional.binary_cross_entropy_with_logits(found, wanted)
+            loss = functional.binary_cross_entropy_with_logits(found.float(), wanted)
+            if len(thoughts):
+                judged = torch.from_numpy(thoughts).to(device)
+                loss = loss + own.thinking * functional.mse_loss(thought[-len(thoughts) :].float(), judged)
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(weights, 1.0)
@@ -434,7 +342,7 @@ def run(work: Path, embedder: Path, out: Path, config: Config, device: str, seco
         if any(name.startswith(_OWN) for name in weights):
             # A reader that was trained further has forgotten some of what it knew; the mean knows both.
             with torch.no_grad():
-                torch._foreach_lerp_(list(average.comparer.parameters()), before, 0.5)  # type: ignore[union-attr]
+                torch._foreach_lerp_(list(average.comparer.parameters()), before, own.kept)  # type: ignore[union-attr]
         save(average.comparer, out, layers)  # type: ignore[arg-type]
         scores = score(average, data, config, device)
         np.save(out / f"reader-{layers}.npy", scores.astype(np.float16))

@@ -314,7 +314,12 @@ def test_a_newer_line_that_is_not_near_comes_along_if_it_answers() -> None:
         refresh(
             "do we get a discount on the season ticket?",
             (old,),
-            Lookup(contradicts, lambda _line, _hit: [near(told, 0.4)], JUDGE, lambda _q, _l, sure=sure: sure),
+            Lookup(
+                contradicts,
+                lambda _line, _hit: [near(told, 0.4)],
+                Certain(0.95),
+                lambda _q, _l, sure=sure: sure,
+            ),
         )
         for sure in (-4.0, -2.0)
     ]
@@ -358,7 +363,7 @@ def test_a_newer_line_in_another_language_needs_no_words_in_common() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "leads", "trails"), [(0.05, 2.0, 1.0), (0.5, -6.0, -8.0), (0.9, -13.0, -16.0)]
+    ("change", "leads", "trails"), [(0.05, 5.0, 3.0), (0.5, -4.0, -8.0), (0.9, -13.0, -18.0)]
 )
 def test_the_surer_the_change_the_better_the_older_line_must_answer_to_stay_first(
     change: float, leads: float, trails: float

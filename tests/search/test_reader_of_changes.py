@@ -19,6 +19,10 @@ CHANGES = [
     ("We use Jenkins for CI", "We switched from Jenkins to Buildkite"),
     ("I drink coffee every morning", "I stopped drinking coffee"),
     ("项目代号是海鸥", "项目代号改成了信天翁"),
+    ("My phone number is 555-0134", "My phone number is 555-0199"),
+    ("默认超时是 30 秒", "默认超时是 60 秒"),
+    ("I own a Martin D-18", "Traded the Martin for a Collings"),
+    ("我住在巴黎", "我搬到柏林了"),
 ]
 BOTH_STAND = [
     ("My shoe size is 42", "My son's shoe size is 31"),
@@ -26,6 +30,8 @@ BOTH_STAND = [
     ("我家有一只橘猫", "我家有一只柯基"),
     ("I have a cat", "I have a dog"),
     ("The soup is hot", "The soup is salty"),
+    ("I speak French", "I speak German"),
+    ("我用Vim", "我用tmux"),
 ]
 
 

@@ -94,7 +94,7 @@ def test_pairs_to_model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     main(["pairs", *common, "--bench", str(bench), "--start", str(RERANKER)])
     drawn = pairs.read(work / "train.jsonl")
-    assert {pair.kind.split()[0] for pair in drawn} == {"scene", "template"}
+    assert {pair.kind.split()[0] for pair in drawn} == {"scene", "attribute", "template"}
     assert known.earlier not in {pair.earlier for pair in drawn}
 
     main(["judge", *common])

@@ -34,28 +34,26 @@ BUNDLED = Path(__file__).parent / "models" / "memoriter-changes-1"
 TOKENS = 128
 #: The least probability that retires a statement, and the least one if the newer statement announces a change. Fewer
 #: than one in a hundred pairs that stand have it, of those in `lab.evals.changes`, `lab.evals.merge` and of scenes.
-RETIRED, ANNOUNCED = 0.981, 0.9
+RETIRED, ANNOUNCED = 0.984, 0.9
 #: The least probability of a change that an audit reports.
 PROBABLE = 0.92
 #: The least probability (`about_the_same`) that brings a newer line along, that makes the newest of several lines stand
 #: for all, and that a line must have to retire another.
-BESIDE, SAME, CERTAIN = 0.15, 0.5, 0.7
+BESIDE, SAME, CERTAIN = 0.05, 0.25, 0.5
 #: The weights of `comes_first`: the log odds that two lines are about the same, the words of a change, the constant.
-FIRST = (4.0, 1.0, 2.0)
-#: The weights of `about_the_same`: cosine, words in common, whether it is the nearest line, how much nearer than the
-#: next one, whether it is a hit too, whether it is the best other hit, log odds of the judge, and the constant.
+FIRST = (4.0, 1.0, 7.0)
+#: The weights of `about_the_same`: cosine, whether it is the nearest line, how much nearer than the next one, whether
+#: it is the best other hit, log odds of the judge, and the constant.
 #: `python -m lab.evals.updates --fit` fits them on development halves of the sets.
-WEIGHTS = (1.15, 1.82, 1.09, 3.26, 0.34, 1.43, 0.68, -4.14)
-#: The words in common of a line in another language, about as many as lines of one language have.
-ACROSS = 0.25
+WEIGHTS = (0.45, 1.27, 1.97, 1.53, 0.82, -4.37)
 #: Log odds count up to this. A line without a next one is compared with this nearness.
 MAX_LOG_ODDS, NO_NEIGHBOUR = 7.0, 0.2
 #: A pair is read only if it would be about the same with this probability of the judge, and has this cosine. Four in
 #: five have not.
-PLAUSIBLE, MIN_COSINE = 0.65, 0.3
-#: Two statements that share this part of the longer one at their ends differ in one value: "I like tea" and "I like
-#: jazz". The reader believes too often that there is only one, so it does not decide.
-FRAME = 0.34
+PLAUSIBLE, MIN_COSINE = 0.55, 0.25
+#: Two statements that share the first part of the longer one at their ends differ in one value: "My locker is 212" and
+#: "My locker is 87", but also "The soup is hot" and "The soup is salty". Then only the second probability retires.
+FRAME, ONE_VALUE = 0.34, 0.992
 #: The log odds that a line gains which tells of a change in what the question asks for, and the probability of an
 #: answer up to which this is read.
 NEWS, UNSURE = 1.5, 0.4
@@ -93,11 +91,11 @@ def change(judge: Judge | None, earlier: str, later: str) -> tuple[Change, float
     chance = (judge.out_of_date(earlier, later) if judge else None) or 0.0
     if chance < PROBABLE:
         return "", chance
-    announced = announces_change(later)
-    if not announced and _shared_ends(earlier, later) >= FRAME:
-        return "", chance
     dates = [{token for token in token_set(text) if token[0] == "@"} for text in (earlier, later)]
-    sure = chance >= (ANNOUNCED if announced else RETIRED) and not (all(dates) and dates[0] != dates[1])
+    needed = ANNOUNCED if announces_change(later) else RETIRED
+    if needed == RETIRED and _shared_ends(earlier, later) >= FRAME:
+        needed = ONE_VALUE
+    sure = chance >= needed and not (all(dates) and dates[0] != dates[1])
     is_whole = all(estimate_tokens(text) <= TOKENS for text in (earlier, later))
     return "retired" if sure and is_whole else "probable", chance
 

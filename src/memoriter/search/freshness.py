@@ -10,7 +10,7 @@ the older line is marked. A newer line that is probably about the same thing com
 the question much better. One that may be about it comes along. Where many lines are as near, as in a record of runs or
 payments, the like of it happens again and again, so only what the judge takes for a change counts. A newer line that is
 trusted less comes along behind the older one and never replaces it. One that is not near must answer the question, as
-far as the reranker can tell: new brake pads do not change the frame number of a bike.
+far as the reranker can tell, unless the judge is sure: new brake pads do not change the frame number of a bike.
 
 A date in the sentence counts before the date of the note. Lines of one log or session are in order of time, and entries
 have theirs. Where that does not tell, the sentence that announces a change is the newer one. A question about the past
@@ -28,7 +28,6 @@ from itertools import combinations, islice
 
 from memoriter.records import Explanation, Hit, Part, is_trusted_like
 from memoriter.search.changes import (
-    ACROSS,
     BESIDE,
     CERTAIN,
     CROWD,
@@ -77,8 +76,10 @@ MIN_FIRST, MIN_CHASED = 0.05, 0.2
 CHASED, JUDGED_TOKENS = 3, 150
 #: The hits that may answer by a change.
 NEWEST = 2
-#: The number of lines near a hit, how many newer and older ones of them count, and how many the judge reads.
-SIMILAR, NEAREST, READ = 24, 10, 2
+#: The number of lines near a hit, and how many newer and older ones of them count.
+SIMILAR, NEAREST = 24, 10
+#: How many newer lines and older hits the judge reads near a hit; for a question about the past only older lines.
+READ = (2, 1)
 #: A longer line is a page or a long turn of a chat. In UTF-8, where a Chinese character has three bytes and says about
 #: as much as three letters.
 MAX_BYTES = 600
@@ -217,20 +218,20 @@ def _chase(
         likely = list[tuple[float, Near, float]]()
         is_open = number not in replaced and tokens < JUDGED_TOKENS
         for near in near_lines(first, lookup, number, past=past) if is_open else ():
-            is_near = near.features[0] >= NEAR or near.nearness >= MARKED
-            wanted = (near.old if past else near.new).line
-            # To read a question and a line is cheaper than to read two lines.
-            if not is_near and lookup.answer(query, wanted) <= TELLS:
-                continue
             tokens += estimate_tokens(near.old.line) + estimate_tokens(near.new.line)
             kind, chance = change(lookup.judge, near.old.line, near.new.line)
             if near.is_crowded and chance < PROBABLE:
                 continue
-            about = about_the_same(near.features, chance)
+            # What was before is asked for, whether or not it still is.
+            about = about_the_same(near.features, max(chance, 0.5) if past else chance)
+            is_near = near.features[0] >= NEAR or near.nearness >= MARKED
             if kind == "retired" and about >= CERTAIN and is_near and _may_replace(near.new, near.old):
                 replaced.setdefault(_number_of(near.old, first), _number_of(near.new, first))
-            needed = TELLS if kind and about >= SAME else 0
-            if about >= BESIDE and (near.nearness >= NEARBY or lookup.answer(query, wanted) > needed):
+            is_sure = kind == "retired" and about >= SAME and not _is_across(near.old, near.new)
+            if about >= BESIDE and not is_sure and near.nearness < NEARBY:
+                answer = lookup.answer(query, (near.old if past else near.new).line)
+                about = about if answer > (TELLS if kind and about >= SAME else 0) else 0.0
+            if about >= BESIDE:
                 likely.append((about, near, chance))
         same = [one for one in likely if one[0] >= SAME] or sorted(likely, key=lambda one: -one[0])[:1]
         if same:
@@ -245,7 +246,7 @@ def _chase(
 
 
 def _comes_first(query: str, near: Near, answer: Answer, about: float, chance: float) -> bool:
-    if near.nearness < NEAR:
+    if near.nearness < NEAR and chance < PROBABLE:
         return False
     lead = answer(query, near.new.line) - answer(query, near.old.line)
     return comes_first(about, chance, lead, announced=announces_change(near.new.line))
@@ -271,9 +272,12 @@ class Near:
 
 
 def near_lines(
-    first: Sequence[Statement], lookup: Lookup, number: int = 0, *, past: bool = False
+    first: Sequence[Statement], lookup: Lookup, number: int = 0, *, past: bool = False, every: bool = False
 ) -> list[Near]:
-    """Return the lines near a hit that are newer, or older and hits too, as far as the judge should read them."""
+    """Return the lines near a hit that are newer, or older and hits too, as far as the judge should read them.
+
+    With ``every``, lines that it need not read are among them.
+    """
     best = first[number]
     if lookup.find_similar is None or lookup.judge is None or not _is_short(best):
         return []
@@ -292,8 +296,9 @@ def near_lines(
     least = level + clear if level >= crowded else 0.0
     newer = [(nearness, one) for nearness, one, new in others if new is one]
     older = [(nearness, one) for nearness, one, new in others if new is best and _may_replace(best, one)]
-    pairs = list[Near]()
-    for is_newer, near in sorted(((True, newer), (False, older)), key=lambda group: group[0] == past):
+    groups = dict[bool, list[Near]]()
+    for is_newer, near in ((True, newer), (False, older)):
+        group = groups.setdefault(is_newer != past, [])
         for nearness, one in near[:NEAREST]:
             known = _number_of_hit(one.hit, first)
             if is_newer != past or known is not None:
@@ -302,15 +307,17 @@ def near_lines(
                 next_one = max(rivals, default=NO_NEIGHBOUR)
                 features = (
                     _part(one, "vector"),
-                    _words_in_common(best, one),
                     float(nearness >= next_one),
                     nearness - next_one,
-                    float(known is not None),
                     float(known == (0 if number else 1)),
                 )
                 ends = (best, one) if is_newer else (one, best)
-                pairs.append(Near(*ends, nearness, features, nearness < least))
-    return list(islice(filter(_is_plausible, pairs), READ))
+                group.append(Near(*ends, nearness, features, nearness < least))
+        group.sort(key=lambda pair: -about_the_same(pair.features, PLAUSIBLE))
+    if every:
+        return [*groups[True], *groups[False]]
+    counts = ((True, READ[0]), (False, 0 if past else READ[1]))
+    return [pair for wanted, most in counts for pair in islice(filter(_is_plausible, groups[wanted]), most)]
 
 
 def _is_plausible(pair: Near) -> bool:
@@ -357,11 +364,6 @@ def _raised(newer: Hit, older: Hit) -> Hit:
     return replace(newer, score=older.score, explain=explain)
 
 
-def _words_in_common(line: Statement, other: Statement) -> float:
-    """Return the part of the words that both have, rare ones counting more; `ACROSS` for two languages."""
-    return max(_part(other, "keyword"), ACROSS if _is_across(line, other) else 0.0)
-
-
 def _is_across(line: Statement, other: Statement) -> bool:
     """Return whether two lines have different languages."""
     return bool(_CJK.search(line.line)) != bool(_CJK.search(other.line))
@@ -403,10 +405,7 @@ def statement_of(hit: Hit, terms: frozenset[str]) -> Statement:
     return Statement(hit, said, line, said.day or hit.date or "")
 
 
-# Cached, since questions about one thing have the same hits.
-
-
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # here and below: questions about one thing have the same hits
 def _sentences(snippet: str) -> tuple[tuple[str, str], ...]:
     """Return the sentences of a hit with their lines, at least one. Headings count only if there is nothing else."""
     text = _HEADING.sub("", snippet) if "#" in snippet else snippet
