@@ -24,7 +24,6 @@ from memoriter.embedding import local
 from memoriter.errors import EmbeddingError, first_line
 from memoriter.search.rerank import CACHED_PAIRS, PairCache, Reranker, bundled, finite, verify
 from memoriter.sentences import sentence
-from memoriter.text import token_set
 from memoriter.text.tokens import estimate_tokens
 
 log = logs.get("search")
@@ -85,19 +84,16 @@ class Judge(Protocol):
 def change(judge: Judge | None, earlier: str, later: str) -> tuple[Change, float]:
     """Return whether the later of two near statements puts the earlier one out of date, and the judge's probability.
 
-    What happened on two days happened twice: statements that name different dates both stand. A statement of which the
-    reader sees only the start is never retired.
+    A statement of which the reader sees only the start is never retired.
     """
     chance = (judge.out_of_date(earlier, later) if judge else None) or 0.0
     if chance < PROBABLE:
         return "", chance
-    dates = [{token for token in token_set(text) if token[0] == "@"} for text in (earlier, later)]
     needed = ANNOUNCED if announces_change(later) else RETIRED
     if needed == RETIRED and _shared_ends(earlier, later) >= FRAME:
         needed = ONE_VALUE
-    sure = chance >= needed and not (all(dates) and dates[0] != dates[1])
     is_whole = all(estimate_tokens(text) <= TOKENS for text in (earlier, later))
-    return "retired" if sure and is_whole else "probable", chance
+    return "retired" if chance >= needed and is_whole else "probable", chance
 
 
 def about_the_same(features: Sequence[float], chance: float) -> float:
