@@ -47,8 +47,8 @@ FIRST = (4.0, 1.0, 7.0)
 WEIGHTS = (0.45, 1.27, 1.97, 1.53, 0.82, -4.37)
 #: Log odds count up to this. A line without a next one is compared with this nearness.
 MAX_LOG_ODDS, NO_NEIGHBOUR = 7.0, 0.2
-#: A pair is read only if it would be about the same with this probability of the judge, and has this cosine. Four in
-#: five have not.
+#: A pair is read only if it would be about the same with this probability of the judge, and has this cosine. Three in
+#: four have not.
 PLAUSIBLE, MIN_COSINE = 0.55, 0.25
 #: Two statements that share the first part of the longer one at their ends differ in one value: "My locker is 212" and
 #: "My locker is 87", but also "The soup is hot" and "The soup is salty". Then only the second probability retires.
